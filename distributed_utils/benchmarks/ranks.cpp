@@ -1,0 +1,57 @@
+#include "ranks.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ranks {
+namespace {
+
+void set_environment(int rank, int world_size, const std::string& store) {
+  setenv("RANK", std::to_string(rank).c_str(), 1);
+  setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
+  setenv("WORLD_SIZE", std::to_string(world_size).c_str(), 1);
+  setenv("LOCAL_WORLD_SIZE", std::to_string(world_size).c_str(), 1);
+  setenv("INIT_METHOD", ("file://" + store).c_str(), 1);
+}
+
+}  // namespace
+
+int start(int world_size, char** argv) {
+  if (std::getenv("RANK")) return -1;
+  std::string folder = (std::filesystem::temp_directory_path() / "ranks-XXXXXX").string();
+  if (!mkdtemp(folder.data())) {
+    std::perror("mkdtemp");
+    return 1;
+  }
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < world_size; ++rank) {
+    const pid_t child = fork();
+    if (child == 0) {
+      set_environment(rank, world_size, folder + "/store");
+      execv("/proc/self/exe", argv);
+      std::perror("execv");
+      _exit(127);
+    }
+    if (child > 0) children.push_back(child);
+  }
+  int failed = children.size() < static_cast<size_t>(world_size) ? 1 : 0;
+  for (size_t i = 0; i < children.size(); ++i) {
+    int status = 0;
+    const pid_t ended = wait(&status);
+    if (status == 0) continue;
+    failed = 1;
+    for (const pid_t child : children) {  // those left would wait for the dead one
+      if (child != ended) kill(child, SIGTERM);
+    }
+  }
+  std::filesystem::remove_all(folder);
+  return failed;
+}
+
+}  // namespace ranks

@@ -1,0 +1,22 @@
+# Brings the archives of all pinned libraries, for machines that build without a network:
+#   cmake -D TO=<folder> -P Prefetch.cmake
+# Builds of this project look into <project>/.sources unless -DWORLDSIZE_SOURCES=<folder> says otherwise.
+cmake_minimum_required(VERSION 3.24)
+include("${CMAKE_CURRENT_LIST_DIR}/Pins.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/FetchArchive.cmake")
+if(NOT TO)
+  get_filename_component(TO "${CMAKE_CURRENT_LIST_DIR}/../../.sources" ABSOLUTE)
+endif()
+set(failed)
+foreach(package IN LISTS WORLDSIZE_PINS)
+  fetch_archive(${package} "${TO}" archive problem)
+  if(archive)
+    message(STATUS "${archive}")
+  else()
+    list(APPEND failed "${package} from ${PIN_${package}_URL}: ${problem}")
+  endif()
+endforeach()
+if(failed)
+  list(JOIN failed "\n  " failed)
+  message(FATAL_ERROR "Not fetched:\n  ${failed}\nRun this again where there is a network.")
+endif()

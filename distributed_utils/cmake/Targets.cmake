@@ -1,0 +1,78 @@
+# One function per kind of target, so that warnings, standard and precompiled headers are said once.
+include_guard(GLOBAL)
+
+# Everything of ours: C++20, warnings are errors.
+function(worldsize_target target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE -fPIC -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
+endfunction()
+
+# torch/torch.h takes half a minute to read, so it is read twice per build folder and never again:
+# once optimised for libraries, once not for what students and tests rebuild all day.
+# A precompiled header serves only targets with its own flags; -fPIC said by hand, because CMake itself
+# would choose -fPIC for libraries and -fPIE for programs.
+function(worldsize_precompiled_torch name)
+  file(WRITE "${CMAKE_BINARY_DIR}/${name}.cpp" "// Only carries the precompiled header.\n")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/${name}.cpp")
+  target_link_libraries(${name} PRIVATE LibTorch::torch)
+  worldsize_target(${name})
+  target_compile_options(${name} PRIVATE ${ARGN})
+  target_precompile_headers(${name} PRIVATE <torch/torch.h> <fmt/format.h>)
+endfunction()
+
+set(WORLDSIZE_QUICK_FLAGS -O0 -g1)
+
+# worldsize_library(<name> <sources>...): optimised, sees torch.
+function(worldsize_library target)
+  if(NOT TARGET torch_pch)
+    worldsize_precompiled_torch(torch_pch)
+  endif()
+  add_library(${target} STATIC ${ARGN})
+  worldsize_target(${target})
+  target_link_libraries(${target} PUBLIC LibTorch::torch)
+  target_precompile_headers(${target} REUSE_FROM torch_pch)
+endfunction()
+
+# worldsize_benchmark(<name> <sources>...): a Google Benchmark program over torch, optimised.
+function(worldsize_benchmark target)
+  if(NOT TARGET torch_pch)
+    worldsize_precompiled_torch(torch_pch)
+  endif()
+  add_executable(${target} ${ARGN})
+  worldsize_target(${target})
+  target_link_libraries(${target} PRIVATE LibTorch::torch benchmark::benchmark)
+  target_precompile_headers(${target} REUSE_FROM torch_pch)
+endfunction()
+
+# worldsize_quick_executable(<name> <sources>...): rebuilt in seconds, sees torch.
+function(worldsize_quick_executable target)
+  if(NOT TARGET torch_pch_quick)
+    worldsize_precompiled_torch(torch_pch_quick ${WORLDSIZE_QUICK_FLAGS})
+  endif()
+  add_executable(${target} ${ARGN})
+  worldsize_target(${target})
+  target_compile_options(${target} PRIVATE ${WORLDSIZE_QUICK_FLAGS})
+  target_link_libraries(${target} PRIVATE LibTorch::torch)
+  target_precompile_headers(${target} REUSE_FROM torch_pch_quick)
+endfunction()
+
+# worldsize_trainer(<name> <train.cpp>): one step's or solution's program.
+function(worldsize_trainer target source)
+  worldsize_quick_executable(${target} ${source})
+  target_link_libraries(${target} PRIVATE worldsize::tasks)
+endfunction()
+
+# worldsize_test(<name> <sources>...): a GoogleTest program over torch; every TEST is a ctest.
+# What a test needs besides goes through target_link_libraries(<name> ...).
+function(worldsize_test target)
+  worldsize_quick_executable(${target} ${ARGN})
+  target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main)
+  worldsize_discover_tests(${target})
+endfunction()
+
+function(worldsize_discover_tests target)
+  # One thread a test: two of them run at a time, and each may start ranks of its own.
+  gtest_discover_tests(${target} DISCOVERY_TIMEOUT 60
+    PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=1" TIMEOUT 300 SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endfunction()

@@ -1,0 +1,170 @@
+#pragma once
+/// DistributedDataParallel: the gradients of all ranks averaged while backward() still runs.
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "distributed_utils/process_group.hpp"
+
+namespace distributed_utils {
+
+struct DistributedDataParallelOptions {
+  Group group = {};                      ///< whose ranks average; empty: the world
+  int64_t bucket_cap_bytes = 25 << 20;   ///< gradients travel in buckets of about this size
+  int64_t first_bucket_bytes = 1 << 20;  ///< the first is smaller, so that traffic starts early
+  bool broadcast_buffers = true;         ///< rank 0's buffers to all before each training forward
+  bool find_unused_parameters = false;   ///< for models whose forward leaves parameters out
+  /// Gradients live in the buckets: less memory, no copy. LibTorch's Optimizer::zero_grad refuses such
+  /// gradients; call zero_grad of the DistributedDataParallel instead.
+  bool gradient_as_bucket_view = false;
+  /// Buckets as indices into the trainable parameters, in the order in which gradients become
+  /// ready; empty: computed, and rebuilt after the first step as that step ran. A resumed run that
+  /// is to repeat another's bits takes that run's bucket_indices().
+  std::vector<std::vector<size_t>> bucket_indices = {};
+};
+
+/// What does not depend on the wrapped module's type. An ordinary module whose one child, "module",
+/// is the wrapped one.
+///
+/// The algorithm is c10d::Reducer's (Li et al., PyTorch Distributed, VLDB 2020, section 3.2):
+/// backward() fills buckets of gradients, last layer first, and starts the all-reduce of each full
+/// bucket while it goes on. Forward passes without gradients make no collective, so ranks may
+/// evaluate different numbers of batches.
+class DistributedDataParallelBase : public torch::nn::Module {
+ public:
+  ~DistributedDataParallelBase() override;
+
+  /// While the returned object lives, backward() adds to local gradients without communication; the
+  /// first backward() of a forward after it averages what was added up.
+  class NoSync {
+   public:
+    explicit NoSync(bool& flag) : flag_(flag), before_(std::exchange(flag, false)) {}
+    ~NoSync() { flag_ = before_; }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    bool& flag_;
+    bool before_;
+  };
+  [[nodiscard]] NoSync no_sync() { return NoSync(synchronizes_); }
+
+  /// Drops (or zeroes) all gradients, bucket views as well.
+  void zero_grad(bool set_to_none = true) override;
+
+  /// The current buckets: see DistributedDataParallelOptions::bucket_indices.
+  std::vector<std::vector<size_t>> bucket_indices() const;
+
+  std::shared_ptr<torch::nn::Module> wrapped_module() const { return wrapped_; }
+
+ protected:
+  /// Checks that all ranks hold the same parameters (shape and type) and gives them rank 0's values.
+  /// Throws Error before setup() and if nothing is trainable; c10::Error if ranks differ.
+  DistributedDataParallelBase(std::shared_ptr<torch::nn::Module> module,
+                              const DistributedDataParallelOptions& options);
+
+  void before_forward();
+  void after_forward(const std::vector<torch::Tensor>& outputs);
+  bool needs_outputs() const;
+
+ private:
+  struct State;
+  std::shared_ptr<torch::nn::Module> wrapped_;
+  std::unique_ptr<State> state_;
+  bool synchronizes_ = true;
+};
+
+/// The tensors in what a forward returned; needed for find_unused_parameters only. Overload it,
+/// found by argument-dependent look-up, for result types of your own.
+inline void collect_tensors(const torch::Tensor& tensor, std::vector<torch::Tensor>& into) {
+  into.push_back(tensor);
+}
+template <typename T>
+void collect_tensors(const std::vector<T>& values, std::vector<torch::Tensor>& into) {
+  for (const auto& value : values) collect_tensors(value, into);
+}
+template <typename K, typename T>
+void collect_tensors(const std::map<K, T>& values, std::vector<torch::Tensor>& into) {
+  for (const auto& [key, value] : values) collect_tensors(value, into);
+}
+template <typename... Ts>
+void collect_tensors(const std::tuple<Ts...>& values, std::vector<torch::Tensor>& into) {
+  std::apply([&](const auto&... value) { (collect_tensors(value, into), ...); }, values);
+}
+template <typename A, typename B>
+void collect_tensors(const std::pair<A, B>& values, std::vector<torch::Tensor>& into) {
+  collect_tensors(values.first, into);
+  collect_tensors(values.second, into);
+}
+
+namespace detail {
+[[noreturn]] void fail_unknown_output();
+}
+
+/// The wrapper around a module of type M.
+template <typename M>
+class DistributedDataParallelImpl : public DistributedDataParallelBase {
+ public:
+  explicit DistributedDataParallelImpl(std::shared_ptr<M> module,
+                                       const DistributedDataParallelOptions& options = {})
+      : DistributedDataParallelBase(module, options), module_(std::move(module)) {}
+
+  /// Runs the wrapped module's forward, whatever its arguments and result are.
+  template <typename... Args>
+  auto forward(Args&&... args) {
+    before_forward();
+    auto output = module_->forward(std::forward<Args>(args)...);
+    std::vector<torch::Tensor> tensors;
+    if (needs_outputs()) {
+      if constexpr (requires { collect_tensors(output, tensors); }) {
+        collect_tensors(output, tensors);
+      } else {
+        detail::fail_unknown_output();
+      }
+    }
+    after_forward(tensors);
+    return output;
+  }
+
+  /// The wrapped module. Calling its forward directly leaves gradients unaveraged.
+  const std::shared_ptr<M>& module() const { return module_; }
+
+ private:
+  std::shared_ptr<M> module_;
+};
+
+/// Holds a DistributedDataParallelImpl as torch's module holders do:
+///   auto model = DistributedDataParallel(module);
+///   model->forward(input), model->parameters(), model->train(), auto guard = model->no_sync();
+template <typename M>
+class DistributedDataParallel : public torch::nn::ModuleHolder<DistributedDataParallelImpl<M>> {
+ public:
+  using Impl = DistributedDataParallelImpl<M>;
+
+  /// module: a shared_ptr to a module, on its device already. Throws as the base class says.
+  explicit DistributedDataParallel(std::shared_ptr<M> module,
+                                   const DistributedDataParallelOptions& options = {})
+      : torch::nn::ModuleHolder<Impl>(std::make_shared<Impl>(std::move(module), options)) {}
+  /// module: a module holder such as torch::nn::Linear.
+  explicit DistributedDataParallel(const torch::nn::ModuleHolder<M>& module,
+                                   const DistributedDataParallelOptions& options = {})
+      : DistributedDataParallel(module.ptr(), options) {}
+
+  /// Like a shared_ptr's: a const holder still gives a module that can be trained.
+  Impl* operator->() const { return this->impl_.get(); }
+  Impl& operator*() const { return *this->impl_; }
+};
+
+template <typename M>
+DistributedDataParallel(std::shared_ptr<M>) -> DistributedDataParallel<M>;
+template <typename M>
+DistributedDataParallel(std::shared_ptr<M>, DistributedDataParallelOptions)
+    -> DistributedDataParallel<M>;
+
+}  // namespace distributed_utils

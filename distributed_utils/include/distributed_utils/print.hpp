@@ -1,0 +1,24 @@
+#pragma once
+/// Printing once instead of once per rank.
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "distributed_utils/process_group.hpp"
+
+namespace distributed_utils {
+
+namespace detail {
+/// Writes the text and a newline to stdout and flushes, so that a job's log is there while it runs.
+void print_line(std::string_view text);
+}  // namespace detail
+
+/// fmt::println on rank 0 of the world; nothing on other ranks. No collective: a rank may call it
+/// alone. Without a process group it prints.
+template <typename... Args>
+void print0(fmt::format_string<Args...> format, Args&&... args) {
+  if (get_rank() == 0) detail::print_line(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace distributed_utils

@@ -1,0 +1,39 @@
+#pragma once
+/// The world of ranks, and groups within it.
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <optional>
+#include <vector>
+
+namespace distributed_utils {
+
+/// A set of ranks that take part in collectives together. Where a function takes a Group, an empty
+/// one means the world.
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+/// True between setup() and destroy_process_group().
+bool is_initialized();
+
+/// The group of all ranks. Throws Error before setup().
+Group world_group();
+
+/// `group`, or the world if it is empty. Throws Error before setup().
+Group group_or_world(const Group& group);
+
+/// This rank within the group; 0 when there is no process group at all, as in a serial program.
+int get_rank(const Group& group = {});
+
+/// Number of ranks in the group; 1 when there is no process group at all.
+int get_world_size(const Group& group = {});
+
+/// A new group of these ranks of the world, in this order. Every rank of the world must call it, in
+/// the same order among other new_group calls; one that is not in `ranks` gets nullopt.
+/// Throws Error for an empty list, a rank outside the world, or a rank named twice.
+std::optional<Group> new_group(const std::vector<int>& ranks);
+
+/// Shuts the world down and forgets it, so that setup() could be called again. All ranks call it,
+/// after their last collective; groups made by new_group must no longer be used. Without a process
+/// group it does nothing. A program that never calls it still ends cleanly.
+void destroy_process_group();
+
+}  // namespace distributed_utils

@@ -1,0 +1,85 @@
+#pragma once
+/// Evidence of a run for a checker: an append-only log in a memory-mapped file, so that a rank that
+/// dies or hangs has spoken. Off unless DISTRIBUTED_UTILS_RECORD names a file; off, nothing is wrapped
+/// and a seam costs one branch.
+///
+/// The file: a Header, then records. Each record is a RecordHeader and `size` bytes, padded to 8. The
+/// runner makes the file before it starts the rank: what it is long, the log can hold. Numbers are in
+/// the machine's own byte order.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace distributed_utils::recording {
+
+/// What a record describes. Values are part of the file format: append, never renumber.
+enum class Kind : uint16_t {
+  start = 1,       ///< recording began: text, /proc/self/maps (turns addresses into source lines)
+  group = 2,       ///< a process group: GroupRecord, its name, then its world ranks as uint32
+  collective = 3,  ///< before the call: CollectiveRecord, then return addresses as uint64
+  completed = 4,   ///< a collective has ended: CompletedRecord
+  fetch = 5,       ///< a dataset fetched: uint64 split (tasks::Split), then uint64 indices
+  device = 6,      ///< the device a task was given: text, "cpu" or "cuda:1"
+  loss = 7,        ///< a task's loss: double sum, double count, double 1 if gradients were on, else 0
+  parameters = 8,  ///< before a first gradients record: per parameter, TensorRecord and name
+  gradients = 9,   ///< before an optimizer step: per parameter in that order, its gradient's bytes
+  exit = 10,       ///< a regular exit: empty
+};
+
+constexpr uint64_t kMagic = 0x3143455244574c31;  // of format 1
+
+struct Header {
+  uint64_t magic;
+  std::atomic<uint64_t> reserved;  ///< bytes of the file given out to records, this header included
+  std::atomic<uint64_t> dropped;   ///< records that no longer fitted
+};
+
+struct RecordHeader {
+  uint32_t size;                ///< bytes of payload
+  Kind kind;
+  std::atomic<uint16_t> ready;  ///< 1 once the payload is whole
+  uint64_t nanoseconds;         ///< CLOCK_MONOTONIC: comparable between ranks of one machine
+  uint64_t thread;              ///< the kernel's thread id
+};
+
+struct GroupRecord {
+  uint32_t group;  ///< number of the group in this process, in the order of making
+  uint32_t rank;
+  uint32_t size;
+  uint32_t name_size;
+};
+
+struct CollectiveRecord {
+  uint64_t sequence;   ///< of the group, from 0
+  uint32_t group;
+  uint8_t op_type;     ///< c10d::OpType
+  uint8_t reduce_op;   ///< c10d::ReduceOp::RedOpType; 255: none
+  int8_t scalar_type;  ///< c10::ScalarType; -1: no tensor
+  uint8_t device;      ///< c10::DeviceType of the first tensor
+  int32_t root;        ///< root or peer; -1: none
+  uint32_t frames;     ///< return addresses that follow, innermost first
+  uint64_t elements;   ///< in the input tensors (send, recv, broadcast: in the tensors)
+};
+
+struct CompletedRecord {
+  uint64_t sequence;
+  uint32_t group;
+  uint32_t failed;  ///< 1: with an exception
+};
+
+struct TensorRecord {
+  int32_t scalar_type;
+  uint32_t name_size;
+  uint64_t elements;
+};
+
+/// True if this process records.
+bool enabled();
+
+/// Appends one record. Thread-safe and lock-free; what no longer fits is dropped and counted.
+void record(Kind kind, std::span<const std::byte> payload);
+void record(Kind kind, std::string_view text);
+
+}  // namespace distributed_utils::recording

@@ -1,0 +1,40 @@
+#pragma once
+/// The start of a distributed program: who am I, how many are we, which device is mine.
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace distributed_utils {
+
+struct SetupOptions {
+  /// "nccl" or "gloo"; empty: nccl if the device is a GPU, gloo otherwise.
+  std::string backend = {};
+  /// Empty: the GPU of this local rank if there is one, else the CPU. "cuda" without an index: the
+  /// GPU of this local rank.
+  std::optional<c10::Device> device = {};
+  /// How ranks find each other: "env://" (MASTER_ADDR and MASTER_PORT), "file:///path" (a file that
+  /// does not exist yet, on a file system that all ranks see) or "tcp://host:port". Empty: the
+  /// environment variable INIT_METHOD, else env://.
+  std::string init_method = {};
+  /// How long a rank waits for the others, at start and in every collective, before it gives up.
+  /// Python's default of 10 to 30 minutes is long for somebody who learns.
+  std::chrono::milliseconds timeout = std::chrono::minutes(2);
+};
+
+struct World {
+  int local_rank;      ///< within this node, from 0
+  int rank;            ///< within the world, from 0
+  int world_size;      ///< number of ranks
+  c10::Device device;  ///< this rank's own
+};
+
+/// Joins the process group of all ranks and makes this rank's device the current one. Reads what
+/// torchrun, Slurm's srun or Open MPI's mpirun set in the environment; started by none of these,
+/// the program is a world of its own, of size 1. Touches no random generator: a program's --seed
+/// stays what it was. Throws Error if called twice, if the environment contradicts itself, or if
+/// there is no device for this rank; c10::Error or c10::DistStoreError if the others do not come.
+World setup(const SetupOptions& options = {});
+
+}  // namespace distributed_utils

@@ -1,0 +1,101 @@
+#include "distributed_utils/collectives.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include "distributed_utils/error.hpp"
+
+namespace distributed_utils {
+namespace {
+
+/// The same memory without autograd, which has no say in communication.
+at::Tensor contiguous_view_or_copy(const at::Tensor& tensor) { return tensor.detach().contiguous(); }
+
+void check_op(const char* collective, const at::Tensor& tensor, const ReduceOp& op) {
+  if (op == ReduceOp::AVG && !tensor.is_floating_point() && !tensor.is_complex()) {
+    throw Error(fmt::format("{}: AVG of {} would have to round. Mend: convert to floating point, or SUM.",
+                            collective, c10::toString(tensor.scalar_type())));
+  }
+}
+
+}  // namespace
+
+void Work::wait() {
+  if (!work_) return;
+  work_->wait();
+  work_.reset();
+  if (!buffer_.is_same(result_) && buffer_.data_ptr() != result_.data_ptr()) {
+    const at::NoGradGuard no_grad;
+    result_.detach().copy_(buffer_);
+  }
+}
+
+bool Work::is_completed() const { return !work_ || work_->isCompleted(); }
+
+Work all_reduce_async(const at::Tensor& tensor, ReduceOp op, const Group& group) {
+  const Group members = group_or_world(group);
+  check_op("all_reduce", tensor, op);
+  std::vector<at::Tensor> buffers = {contiguous_view_or_copy(tensor)};
+  c10d::AllreduceOptions options;
+  options.reduceOp = op;
+  return {members->allreduce(buffers, options), tensor, buffers[0]};
+}
+
+void all_reduce(const at::Tensor& tensor, ReduceOp op, const Group& group) {
+  all_reduce_async(tensor, op, group).wait();
+}
+
+Work broadcast_async(const at::Tensor& tensor, int source, const Group& group) {
+  const Group members = group_or_world(group);
+  if (source < 0 || source >= members->getSize()) {
+    throw Error(fmt::format("broadcast from rank {}: ranks count from 0 to {}.", source,
+                            members->getSize() - 1));
+  }
+  std::vector<at::Tensor> buffers = {contiguous_view_or_copy(tensor)};
+  c10d::BroadcastOptions options;
+  options.rootRank = source;
+  return {members->broadcast(buffers, options), tensor, buffers[0]};
+}
+
+void broadcast(const at::Tensor& tensor, int source, const Group& group) {
+  broadcast_async(tensor, source, group).wait();
+}
+
+at::Tensor all_gather(const at::Tensor& tensor, const Group& group) {
+  const Group members = group_or_world(group);
+  // Flat, because Gloo cuts the output along its first dimension, which a scalar does not have.
+  at::Tensor input = contiguous_view_or_copy(tensor).flatten();
+  at::Tensor output = at::empty({members->getSize() * input.numel()}, input.options());
+  members->_allgather_base(output, input)->wait();
+  std::vector<int64_t> shape = {members->getSize()};
+  shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
+  return output.view(shape);
+}
+
+at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op, const Group& group) {
+  const Group members = group_or_world(group);
+  check_op("reduce_scatter", tensor, op);
+  const int64_t ranks = members->getSize();
+  if (tensor.dim() == 0 || tensor.size(0) % ranks != 0) {
+    throw Error(fmt::format("reduce_scatter: a tensor of shape {} cannot be split among {} ranks along "
+                            "its first dimension.",
+                            c10::str(tensor.sizes()), ranks));
+  }
+  at::Tensor input = contiguous_view_or_copy(tensor);
+  std::vector<int64_t> shape = input.sizes().vec();
+  shape[0] /= ranks;
+  at::Tensor output = at::empty(shape, input.options());
+  c10d::ReduceScatterOptions options;
+  options.reduceOp = op;
+  members->_reduce_scatter_base(output, input, options)->wait();
+  return output;
+}
+
+void barrier(const Group& group) {
+  const Group members = group_or_world(group);
+  c10d::BarrierOptions options;
+  options.device = members->getBoundDeviceId();
+  members->barrier(options)->wait();
+}
+
+}  // namespace distributed_utils

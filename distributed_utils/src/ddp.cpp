@@ -1,0 +1,138 @@
+#include "distributed_utils/ddp.hpp"
+
+#include <fmt/format.h>
+
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <unordered_set>
+
+#include "distributed_utils/error.hpp"
+
+namespace distributed_utils {
+namespace {
+
+// As in Python's DDP: states travel in pieces of this size.
+constexpr size_t kBroadcastBytes = size_t{250} << 20;
+
+struct TrainableParameters {
+  std::vector<at::Tensor> tensors;
+  std::unordered_map<size_t, std::string> names;
+};
+
+/// Each trainable parameter once, though modules may share one.
+TrainableParameters trainable_parameters(const torch::nn::Module& module) {
+  TrainableParameters result;
+  std::unordered_set<const c10::TensorImpl*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (!item.value().requires_grad() || !seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      continue;
+    }
+    result.names.emplace(result.tensors.size(), item.key());
+    result.tensors.push_back(item.value());
+  }
+  return result;
+}
+
+std::vector<at::Tensor> detached(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> result;
+  result.reserve(tensors.size());
+  for (const auto& tensor : tensors) result.push_back(tensor.detach());
+  return result;
+}
+
+std::vector<std::vector<size_t>> default_buckets(const std::vector<at::Tensor>& parameters,
+                                                 const DistributedDataParallelOptions& options) {
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+      parameters, {static_cast<size_t>(options.first_bucket_bytes),
+                   static_cast<size_t>(options.bucket_cap_bytes)});
+  // Gradients become ready roughly in the reverse order of the parameters.
+  std::reverse(buckets.begin(), buckets.end());
+  return buckets;
+}
+
+}  // namespace
+
+/// Declared in the order of destruction, last first: the logger holds the reducer, which holds the
+/// group.
+struct DistributedDataParallelBase::State {
+  DistributedDataParallelOptions options;
+  Group group;
+  std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Logger> logger;
+};
+
+DistributedDataParallelBase::DistributedDataParallelBase(
+    std::shared_ptr<torch::nn::Module> module, const DistributedDataParallelOptions& options)
+    : torch::nn::Module("DistributedDataParallel"),
+      wrapped_(register_module("module", std::move(module))),
+      state_(std::make_unique<State>()) {
+  state_->options = options;
+  state_->group = group_or_world(options.group);
+  auto parameters = trainable_parameters(*wrapped_);
+  if (parameters.tensors.empty()) {
+    throw Error("DistributedDataParallel: the module has no parameter that requires a gradient.");
+  }
+  c10d::verify_params_across_processes(state_->group, parameters.tensors, std::nullopt);
+  auto states = detached(wrapped_->parameters());
+  for (const auto& buffer : wrapped_->buffers()) states.push_back(buffer);
+  c10d::broadcast_coalesced(state_->group, states, kBroadcastBytes);
+
+  const bool given = !options.bucket_indices.empty();
+  auto buckets = given ? options.bucket_indices : default_buckets(parameters.tensors, options);
+  const std::vector<bool> sparse(parameters.tensors.size(), false);
+  state_->reducer = std::make_shared<c10d::Reducer>(
+      std::move(parameters.tensors), std::move(buckets), state_->group, sparse,
+      options.bucket_cap_bytes, options.find_unused_parameters, options.gradient_as_bucket_view,
+      std::move(parameters.names), options.first_bucket_bytes,
+      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+      /*bucket_bytes_cap_list=*/std::vector<int64_t>{});
+  state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
+  state_->reducer->set_logger(state_->logger);
+}
+
+DistributedDataParallelBase::~DistributedDataParallelBase() = default;
+
+void DistributedDataParallelBase::before_forward() {
+  if (!torch::GradMode::is_enabled() || !synchronizes_) return;
+  // With a given layout too: the first step of a resumed run finds the same order again.
+  if (state_->reducer->should_rebuild_buckets()) state_->reducer->rebuild_buckets();
+  state_->reducer->prepare_for_forward();
+  if (!state_->options.broadcast_buffers) return;
+  const auto buffers = wrapped_->buffers();
+  if (!buffers.empty()) c10d::broadcast_coalesced(state_->group, buffers, kBroadcastBytes);
+}
+
+void DistributedDataParallelBase::after_forward(const std::vector<torch::Tensor>& outputs) {
+  if (torch::GradMode::is_enabled() && synchronizes_) state_->reducer->prepare_for_backward(outputs);
+}
+
+bool DistributedDataParallelBase::needs_outputs() const {
+  return state_->options.find_unused_parameters;
+}
+
+void DistributedDataParallelBase::zero_grad(bool set_to_none) {
+  for (auto& parameter : wrapped_->parameters()) {
+    at::Tensor& gradient = parameter.mutable_grad();
+    if (!gradient.defined()) continue;
+    if (set_to_none) {
+      gradient.reset();
+    } else {
+      gradient = gradient.detach().zero_();  // detach_(), which torch uses, fails on views
+    }
+  }
+}
+
+std::vector<std::vector<size_t>> DistributedDataParallelBase::bucket_indices() const {
+  return state_->logger->get_per_bucket_variable_indices();
+}
+
+namespace detail {
+void fail_unknown_output() {
+  throw Error(
+      "DistributedDataParallel: find_unused_parameters must look into what forward returned. Mend: "
+      "overload collect_tensors for its type, or return tensors, vectors, maps, pairs or tuples.");
+}
+}  // namespace detail
+
+}  // namespace distributed_utils

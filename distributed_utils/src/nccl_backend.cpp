@@ -1,0 +1,28 @@
+#include "backend.hpp"
+#include "distributed_utils/error.hpp"
+
+#ifdef USE_C10D_NCCL
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+
+namespace distributed_utils::detail {
+
+#ifdef USE_C10D_NCCL
+bool has_nccl() { return true; }
+
+c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendRequest& request) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = request.timeout;
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(request.store, request.rank, request.size,
+                                                     options);
+}
+#else
+bool has_nccl() { return false; }
+
+c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendRequest& /*request*/) {
+  throw Error(
+      "backend 'nccl' needs a build with CUDA. Mend: --backend gloo, or ./workbook start --cuda.");
+}
+#endif
+
+}  // namespace distributed_utils::detail

@@ -1,0 +1,100 @@
+#include "distributed_utils/process_group.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "backend.hpp"
+#include "distributed_utils/error.hpp"
+#include "recording_backend.hpp"
+#include "world.hpp"
+
+namespace distributed_utils {
+namespace detail {
+
+WorldState*& world_state() {
+  static WorldState* state = nullptr;
+  return state;
+}
+
+Group make_group(const WorldState& state, const std::string& name, const std::vector<int>& ranks,
+                 int rank) {
+  using c10d::ProcessGroup;
+  const int size = static_cast<int>(ranks.size());
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(name, state.store);
+  auto group = c10::make_intrusive<ProcessGroup>(store, rank, size);
+  const auto recorded = record_group(name, ranks, rank);
+  const auto add = [&](c10::DeviceType device, ProcessGroup::BackendType type, const char* prefix,
+                       auto factory) {
+    auto backend = factory(BackendRequest{c10::make_intrusive<c10d::PrefixStore>(prefix, store), rank,
+                                          size, state.timeout, state.single_node});
+    group->setBackend(device, type, wrap_recorded(std::move(backend), recorded));
+  };
+  if (state.backend == "nccl") {
+    group->setBoundDeviceId(state.device);
+    add(c10::kCUDA, ProcessGroup::NCCL, "nccl", make_nccl);
+    // As in Python, so that tensors that stayed on the CPU can be reduced as well.
+    add(c10::kCPU, ProcessGroup::GLOO, "gloo", make_gloo);
+    group->setDefaultBackend(ProcessGroup::NCCL);
+  } else {
+    add(c10::kCPU, ProcessGroup::GLOO, "gloo", make_gloo);
+    if (state.device.is_cuda()) {  // Gloo copies through the host: slow, but good for exercises
+      group->setBackend(c10::kCUDA, ProcessGroup::GLOO, group->getBackend(c10::kCPU));
+    }
+    group->setDefaultBackend(ProcessGroup::GLOO);
+  }
+  group->setGroupName(name);
+  group->setGroupDesc(name);
+  return group;
+}
+
+}  // namespace detail
+
+bool is_initialized() { return detail::world_state() != nullptr; }
+
+Group world_group() {
+  if (!is_initialized()) {
+    throw Error("There is no process group yet. Mend: call distributed_utils::setup() first.");
+  }
+  return detail::world_state()->group;
+}
+
+Group group_or_world(const Group& group) { return group ? group : world_group(); }
+
+int get_rank(const Group& group) {
+  if (!group && !is_initialized()) return 0;
+  return group_or_world(group)->getRank();
+}
+
+int get_world_size(const Group& group) {
+  if (!group && !is_initialized()) return 1;
+  return group_or_world(group)->getSize();
+}
+
+std::optional<Group> new_group(const std::vector<int>& ranks) {
+  const Group world = world_group();
+  const bool valid = std::ranges::all_of(
+      ranks, [&](int rank) { return rank >= 0 && rank < world->getSize(); });
+  if (ranks.empty() || !valid || std::set(ranks.begin(), ranks.end()).size() != ranks.size()) {
+    throw Error(fmt::format("new_group([{}]): wanted different ranks from 0 to {}.",
+                            fmt::join(ranks, ", "), world->getSize() - 1));
+  }
+  detail::WorldState& state = *detail::world_state();
+  const std::string name = fmt::format("group{}", ++state.groups_made);
+  const auto self = std::ranges::find(ranks, world->getRank());
+  if (self == ranks.end()) return std::nullopt;
+  return detail::make_group(state, name, ranks, static_cast<int>(self - ranks.begin()));
+}
+
+void destroy_process_group() {
+  detail::WorldState*& state = detail::world_state();
+  if (!state) return;
+  state->group->shutdown();
+  delete state;
+  state = nullptr;
+}
+
+}  // namespace distributed_utils

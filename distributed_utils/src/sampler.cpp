@@ -1,0 +1,91 @@
+#include "distributed_utils/sampler.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/randperm.h>
+#include <fmt/format.h>
+#include <torch/serialize/archive.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "distributed_utils/error.hpp"
+
+namespace distributed_utils {
+
+DistributedSampler::DistributedSampler(size_t dataset_size, const DistributedSamplerOptions& options)
+    : dataset_size_(dataset_size), options_(options) {
+  if (options.num_replicas.has_value() != options.rank.has_value()) {
+    throw Error("DistributedSampler: num_replicas and rank are given together or not at all.");
+  }
+  const bool given = options.rank.has_value();
+  if (!given) group_or_world(options.group);  // throws before setup(), where every rank would be 0
+  const int replicas = given ? *options.num_replicas : get_world_size(options.group);
+  const int rank = given ? *options.rank : get_rank(options.group);
+  if (rank < 0 || rank >= replicas) {
+    throw Error(fmt::format("DistributedSampler: rank {} of {} ranks; ranks count from 0 to {}.", rank,
+                            replicas, replicas - 1));
+  }
+  num_replicas_ = static_cast<size_t>(replicas);
+  rank_ = static_cast<size_t>(rank);
+  reset();
+}
+
+void DistributedSampler::set_epoch(uint64_t epoch) { *epoch_ = epoch; }
+
+void DistributedSampler::reset(std::optional<size_t> new_size) {
+  if (new_size) dataset_size_ = *new_size;
+  indices_ = indices_of_rank();
+  position_ = 0;
+}
+
+std::optional<std::vector<size_t>> DistributedSampler::next(size_t batch_size) {
+  const size_t end = std::min(position_ + batch_size, indices_.size());
+  if (position_ == end) return std::nullopt;
+  std::vector<size_t> batch(indices_.begin() + static_cast<std::ptrdiff_t>(position_),
+                            indices_.begin() + static_cast<std::ptrdiff_t>(end));
+  position_ = end;
+  return batch;
+}
+
+std::vector<size_t> DistributedSampler::indices_of_rank() const {
+  std::vector<size_t> order(dataset_size_);
+  if (options_.shuffle) {
+    // Python seeds a generator of its own likewise, so that no other use of random numbers moves it.
+    auto generator = at::detail::createCPUGenerator(options_.seed + *epoch_);
+    const auto permutation =
+        at::randperm(static_cast<int64_t>(dataset_size_), generator, at::dtype(at::kLong));
+    const int64_t* first = permutation.const_data_ptr<int64_t>();
+    std::copy(first, first + dataset_size_, order.begin());
+  } else {
+    std::iota(order.begin(), order.end(), size_t{0});
+  }
+  // size() samples for each rank; a padded order starts over at its own beginning.
+  std::vector<size_t> mine(size());
+  for (size_t i = 0; i < mine.size(); ++i) {
+    mine[i] = order[(rank_ + i * num_replicas_) % dataset_size_];
+  }
+  return mine;
+}
+
+size_t DistributedSampler::size() const {
+  if (options_.drop_last) return dataset_size_ / num_replicas_;
+  if (options_.pad) return (dataset_size_ + num_replicas_ - 1) / num_replicas_;
+  return rank_ >= dataset_size_ ? 0 : (dataset_size_ - rank_ - 1) / num_replicas_ + 1;
+}
+
+void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
+  archive.write("epoch", torch::IValue(static_cast<int64_t>(*epoch_)));
+  archive.write("position", torch::IValue(static_cast<int64_t>(position_)));
+}
+
+void DistributedSampler::load(torch::serialize::InputArchive& archive) {
+  torch::IValue epoch;
+  torch::IValue position;
+  archive.read("epoch", epoch);
+  archive.read("position", position);
+  *epoch_ = static_cast<uint64_t>(epoch.toInt());
+  reset();
+  position_ = std::min(static_cast<size_t>(position.toInt()), indices_.size());
+}
+
+}  // namespace distributed_utils

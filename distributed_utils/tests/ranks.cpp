@@ -1,0 +1,156 @@
+#include "ranks.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX's
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace ranks {
+namespace {
+
+// What a rank may take. Nothing here does for long; a hang must not hold up the suite.
+constexpr auto kLimit = std::chrono::seconds(120);
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
+std::string current_test() {
+  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+  return std::string(info->test_suite_name()) + "." + info->name();
+}
+
+std::string content(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+struct Rank {
+  pid_t pid;
+  std::filesystem::path output;
+};
+
+Rank start(int rank, int world_size, const std::filesystem::path& folder, const Options& options) {
+  std::map<std::string, std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  for (const char* launcher : {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
+    environment.erase(launcher);
+  }
+  environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(rank);
+  environment["WORLD_SIZE"] = environment["LOCAL_WORLD_SIZE"] = std::to_string(world_size);
+  environment["INIT_METHOD"] = "file://" + (folder / "store").string();
+  environment["OMP_NUM_THREADS"] = "1";
+  environment["RANKS_FOLDER"] = folder.string();
+  for (const auto& [name, value] : options.environment) {
+    environment[name] =
+        replaced(replaced(value, "{rank}", std::to_string(rank)), "{folder}", folder.string());
+  }
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
+  std::vector<char*> envp;
+  for (auto& entry : entries) envp.push_back(entry.data());
+  envp.push_back(nullptr);
+  std::string program = "/proc/self/exe";
+  std::string filter = "--gtest_filter=" + current_test();
+  std::vector<char*> argv = {program.data(), filter.data(), nullptr};
+
+  Rank result = {.pid = 0, .output = folder / ("output." + std::to_string(rank))};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, result.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                   0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  const int error =
+      posix_spawn(&result.pid, program.c_str(), &actions, nullptr, argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) ADD_FAILURE() << "could not start a rank: " << strerror(error);
+  return result;
+}
+
+/// The wait status, or nothing if the rank outlived the limit and was killed.
+std::optional<int> wait_for(pid_t pid, std::chrono::steady_clock::time_point deadline) {
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      kill(pid, SIGKILL);
+      waitpid(pid, &status, 0);
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return status;
+}
+
+std::string describe(const std::optional<int>& status) {
+  if (!status) return "did not end in time";
+  if (WIFSIGNALED(*status)) return "ended by signal " + std::to_string(WTERMSIG(*status));
+  return "exited with " + std::to_string(WEXITSTATUS(*status));
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "ranks.XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+bool is_rank() { return std::getenv("RANKS_FOLDER") != nullptr; }
+
+std::filesystem::path shared_folder() { return std::getenv("RANKS_FOLDER"); }
+
+void meet(int world_size) {
+  const auto name = [](int rank) { return shared_folder() / ("met." + std::to_string(rank)); };
+  std::ofstream(name(std::atoi(std::getenv("RANK")))).flush();
+  for (int rank = 0; rank < world_size; ++rank) {
+    while (!std::filesystem::exists(name(rank))) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+}
+
+void run(int world_size, const std::function<void()>& body, const Options& options) {
+  if (is_rank()) {
+    body();
+    return;
+  }
+  const TemporaryFolder folder;
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < world_size; ++rank) {
+    ranks.push_back(start(rank, world_size, folder.path(), options));
+  }
+  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  for (int rank = 0; rank < world_size; ++rank) {
+    const auto status = wait_for(ranks[rank].pid, deadline);
+    const bool as_expected =
+        status && WIFEXITED(*status) && WEXITSTATUS(*status) == options.exit_code;
+    EXPECT_TRUE(as_expected) << "rank " << rank << " " << describe(status) << ", wanted exit "
+                             << options.exit_code << "; it said:\n"
+                             << content(ranks[rank].output);
+  }
+}
+
+}  // namespace ranks

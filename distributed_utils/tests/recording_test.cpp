@@ -1,0 +1,204 @@
+#include "distributed_utils/recording.hpp"
+
+#include <gmock/gmock.h>
+#include <torch/torch.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+
+#include "distributed_utils/collectives.hpp"
+#include "distributed_utils/ddp.hpp"
+#include "distributed_utils/setup.hpp"
+#include "ranks.hpp"
+
+namespace distributed_utils {
+namespace {
+
+using namespace recording;  // NOLINT(google-build-using-namespace)
+
+struct Record {
+  Kind kind;
+  std::string payload;
+
+  template <typename T>
+  T as() const {
+    T value;
+    std::memcpy(&value, payload.data(), sizeof value);
+    return value;
+  }
+};
+
+struct Log {
+  uint64_t dropped;
+  std::vector<Record> records;
+
+  std::vector<Record> of(Kind kind) const {
+    std::vector<Record> result;
+    for (const auto& record : records) {
+      if (record.kind == kind) result.push_back(record);
+    }
+    return result;
+  }
+};
+
+Log read_log(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const auto number = [&](size_t at) {
+    uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    return value;
+  };
+  EXPECT_EQ(number(offsetof(Header, magic)), kMagic);
+  Log log = {.dropped = number(offsetof(Header, dropped)), .records = {}};
+  for (size_t at = sizeof(Header); at < number(offsetof(Header, reserved));) {
+    RecordHeader header;
+    std::memcpy(static_cast<void*>(&header), bytes.data() + at, sizeof header);
+    EXPECT_EQ(header.ready.load(), 1);
+    log.records.push_back({header.kind, bytes.substr(at + sizeof header, header.size)});
+    at += (sizeof header + header.size + 7) / 8 * 8;
+  }
+  return log;
+}
+
+std::filesystem::path log_of(int rank) {
+  return ranks::shared_folder() / ("log." + std::to_string(rank));
+}
+
+/// Makes the rank's log; recording looks for it when something is first recorded.
+std::filesystem::path make_log(uintmax_t size = 16 << 20) {
+  const auto path = log_of(std::atoi(std::getenv("RANK")));
+  std::ofstream(path).flush();
+  std::filesystem::resize_file(path, size);
+  return path;
+}
+
+const ranks::Options kRecording = {.environment = {{"DISTRIBUTED_UTILS_RECORD", "{folder}/log.{rank}"}}};
+
+TEST(Recording, IsOffUnlessAsked) {
+  EXPECT_FALSE(enabled());
+  record(Kind::device, "cpu");  // goes nowhere, harms nothing
+}
+
+TEST(Recording, SeesEachCollectiveWithWhatTellsItFromOthers) {
+  ranks::run(
+      2,
+      [] {
+        const auto path = make_log();
+        const World world = setup();
+        all_reduce(torch::ones({3, 4}, torch::kDouble), ReduceOp::MAX);
+        broadcast(torch::ones({5}, torch::kFloat), 1);
+        all_gather(torch::ones({2}, torch::kLong));
+        reduce_scatter(torch::ones({4}), ReduceOp::SUM);
+        barrier();
+        const Log log = read_log(path);
+        ASSERT_EQ(log.of(Kind::group).size(), 1U);
+        const auto group = log.of(Kind::group)[0].as<GroupRecord>();
+        EXPECT_EQ(group.rank, static_cast<uint32_t>(world.rank));
+        EXPECT_EQ(group.size, 2U);
+        const auto records = log.of(Kind::collective);
+        ASSERT_EQ(records.size(), 5U);
+        using c10d::OpType;
+        const OpType types[] = {OpType::ALLREDUCE, OpType::BROADCAST, OpType::_ALLGATHER_BASE,
+                                OpType::_REDUCE_SCATTER_BASE, OpType::BARRIER};
+        const uint64_t elements[] = {12, 5, 2, 4, 0};
+        const int roots[] = {-1, 1, -1, -1, -1};
+        for (size_t i = 0; i < records.size(); ++i) {
+          const auto call = records[i].as<CollectiveRecord>();
+          EXPECT_EQ(call.sequence, i);
+          EXPECT_EQ(static_cast<OpType>(call.op_type), types[i]);
+          EXPECT_EQ(call.elements, elements[i]);
+          EXPECT_EQ(call.root, roots[i]);
+          EXPECT_GT(call.frames, 3U);
+        }
+        const auto ends = log.of(Kind::completed).size();
+        EXPECT_GE(ends, 4U);  // the barrier's own callback may still be under way
+        const auto first = records[0].as<CollectiveRecord>();
+        EXPECT_EQ(first.reduce_op, c10d::ReduceOp::MAX);
+        EXPECT_EQ(first.scalar_type, static_cast<int8_t>(torch::kDouble));
+      },
+      kRecording);
+}
+
+// wait() would miss these: the Reducer takes futures only.
+TEST(Recording, SeesTheReducersCollectivesBeginAndEnd) {
+  ranks::run(
+      3,
+      [] {
+        const auto path = make_log();
+        setup();
+        auto linear = torch::nn::Linear(8, 8);
+        const auto model = DistributedDataParallel(
+            linear.ptr(), {.bucket_cap_bytes = 64, .first_bucket_bytes = 64});
+        for (int step = 0; step < 3; ++step) model->forward(torch::ones({1, 8})).sum().backward();
+        barrier();
+        const Log log = read_log(path);
+        std::set<uint64_t> begun;
+        for (const auto& record : log.of(Kind::collective)) {
+          begun.insert(record.as<CollectiveRecord>().sequence);
+        }
+        EXPECT_GT(begun.size(), 8U);
+        for (const auto& record : log.of(Kind::completed)) {
+          EXPECT_EQ(record.as<CompletedRecord>().failed, 0U);
+          begun.erase(record.as<CompletedRecord>().sequence);
+        }
+        // The barrier's own callback may still be under way.
+        EXPECT_LE(begun.size(), 1U);
+      },
+      kRecording);
+}
+
+TEST(Recording, ARankThatDiesHasSpoken) {
+  ranks::run(
+      1,
+      [] {
+        const auto path = make_log();
+        const pid_t child = fork();
+        if (child == 0) {
+          setup();
+          all_reduce(torch::ones({7}));
+          raise(SIGKILL);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        const Log log = read_log(path);
+        ASSERT_EQ(log.of(Kind::collective).size(), 1U);
+        EXPECT_EQ(log.of(Kind::collective)[0].as<CollectiveRecord>().elements, 7U);
+        EXPECT_TRUE(log.of(Kind::exit).empty());
+      },
+      kRecording);
+}
+
+TEST(Recording, ThreadsDoNotDisturbEachOtherAndAFullLogCounts) {
+  ranks::run(
+      1,
+      [] {
+        const auto path = make_log(1 << 20);
+        std::vector<std::thread> threads;
+        for (int thread = 0; thread < 4; ++thread) {
+          threads.emplace_back([thread] {
+            const std::string text(100 + thread, static_cast<char>('a' + thread));
+            for (int i = 0; i < 3000; ++i) record(Kind::device, text);
+          });
+        }
+        for (auto& thread : threads) thread.join();
+        const Log log = read_log(path);
+        EXPECT_GT(log.dropped, 0U);
+        EXPECT_EQ(log.of(Kind::device).size() + log.dropped, 12000U);
+        for (const auto& record : log.of(Kind::device)) {
+          const char letter = record.payload[0];
+          EXPECT_EQ(record.payload, std::string(100 + letter - 'a', letter));
+        }
+      },
+      kRecording);
+}
+
+}  // namespace
+}  // namespace distributed_utils
