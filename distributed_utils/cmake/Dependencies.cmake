@@ -6,7 +6,8 @@ include(FetchContent)
 include("${CMAKE_CURRENT_LIST_DIR}/Pins.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/FetchArchive.cmake")
 
-set(WORLDSIZE_SOURCES "${CMAKE_SOURCE_DIR}/.sources" CACHE PATH
+get_filename_component(_sources "${CMAKE_CURRENT_LIST_DIR}/../../.sources" ABSOLUTE)
+set(WORLDSIZE_SOURCES "${_sources}" CACHE PATH
   "Folder that keeps the archives of libraries which are built from source")
 
 # find_or_fetch(<package> [minimum version] [OPTIONAL]): afterwards the targets that Pins.cmake names
@@ -61,7 +62,7 @@ function(_fetch package optional)
     fetch_archive(${package} "${WORLDSIZE_SOURCES}" archive problem)
     if(NOT archive)
       list(JOIN PIN_${package}_DEBIAN " " debian)
-      string(CONCAT sentence "${package} is not installed, and its sources could not be fetched: ${problem}. "
+      string(CONCAT sentence "${package}: no installed one is used, and its sources could not be fetched: ${problem}. "
         "Mend: apt-get install ${debian}; or, where there is a network but no root, "
         "cmake -D \"TO=${WORLDSIZE_SOURCES}\" -P \"${CMAKE_CURRENT_FUNCTION_LIST_DIR}/Prefetch.cmake\".")
       if(NOT optional)
@@ -99,13 +100,9 @@ function(_fetch package optional)
     if(NOT TARGET ${target})
       add_library(${target} ALIAS ${built_as})
     endif()
-    get_target_property(actual ${target} ALIASED_TARGET)
-    if(NOT actual)
-      set(actual ${built_as})
-    endif()
-    get_target_property(directories ${actual} INTERFACE_INCLUDE_DIRECTORIES)
-    set_target_properties(${actual} PROPERTIES INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${directories}")
-    target_compile_options(${actual} PRIVATE -w)
+    get_target_property(directories ${built_as} INTERFACE_INCLUDE_DIRECTORIES)
+    set_target_properties(${built_as} PROPERTIES INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${directories}")
+    target_compile_options(${built_as} PRIVATE -w)
   endforeach()
 endfunction()
 

@@ -42,7 +42,7 @@ pin(pugixml
   HASH SHA256=2f10e276870c64b1db6809050a75e11a897a8d7456c4be5c6b2e35a11168a015
   DEBIAN libpugixml-dev
   TARGETS pugixml::pugixml
-  BUILT_AS pugixml
+  BUILT_AS pugixml-static
   OPTIONS PUGIXML_INSTALL=OFF)
 
 pin(cxxopts

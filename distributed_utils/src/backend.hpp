@@ -1,6 +1,6 @@
 #pragma once
-/// Backend factories: everything that makes a c10d backend comes through here, so that recording can
-/// wrap it.
+/// Backend factories: everything that makes a c10d backend comes through here, so that recording
+/// can wrap it.
 #include <chrono>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -15,7 +15,11 @@ struct BackendRequest {
   bool single_node;
 };
 
+/// Throws Error in a build that found no gloo headers.
 c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request);
+
+/// False in a build that found no gloo headers.
+bool has_gloo();
 
 /// Throws Error in a build without CUDA.
 c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendRequest& request);

@@ -9,12 +9,15 @@ namespace distributed_utils {
 namespace {
 
 /// The same memory without autograd, which has no say in communication.
-at::Tensor contiguous_view_or_copy(const at::Tensor& tensor) { return tensor.detach().contiguous(); }
+at::Tensor contiguous_view_or_copy(const at::Tensor& tensor) {
+  return tensor.detach().contiguous();
+}
 
 void check_op(const char* collective, const at::Tensor& tensor, const ReduceOp& op) {
   if (op == ReduceOp::AVG && !tensor.is_floating_point() && !tensor.is_complex()) {
-    throw Error(fmt::format("{}: AVG of {} would have to round. Mend: convert to floating point, or SUM.",
-                            collective, c10::toString(tensor.scalar_type())));
+    throw Error(
+        fmt::format("{}: AVG of {} would have to round. Mend: convert to floating point, or SUM.",
+                    collective, c10::toString(tensor.scalar_type())));
   }
 }
 
@@ -77,9 +80,10 @@ at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op, const Group& gr
   check_op("reduce_scatter", tensor, op);
   const int64_t ranks = members->getSize();
   if (tensor.dim() == 0 || tensor.size(0) % ranks != 0) {
-    throw Error(fmt::format("reduce_scatter: a tensor of shape {} cannot be split among {} ranks along "
-                            "its first dimension.",
-                            c10::str(tensor.sizes()), ranks));
+    throw Error(
+        fmt::format("reduce_scatter: a tensor of shape {} cannot be split among {} ranks along "
+                    "its first dimension.",
+                    c10::str(tensor.sizes()), ranks));
   }
   at::Tensor input = contiguous_view_or_copy(tensor);
   std::vector<int64_t> shape = input.sizes().vec();

@@ -58,6 +58,9 @@ std::vector<std::vector<size_t>> default_buckets(const std::vector<at::Tensor>& 
 struct DistributedDataParallelBase::State {
   DistributedDataParallelOptions options;
   Group group;
+  std::vector<std::vector<size_t>> buckets;  // at first
+  // Both null in a group of one rank, whose average is its own gradient: going through the buckets
+  // would cost some 10 us a parameter and change no bit.
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
 };
@@ -73,16 +76,18 @@ DistributedDataParallelBase::DistributedDataParallelBase(
   if (parameters.tensors.empty()) {
     throw Error("DistributedDataParallel: the module has no parameter that requires a gradient.");
   }
+  const bool given = !options.bucket_indices.empty();
+  state_->buckets = given ? options.bucket_indices : default_buckets(parameters.tensors, options);
+  if (state_->group->getSize() == 1) return;
+
   c10d::verify_params_across_processes(state_->group, parameters.tensors, std::nullopt);
   auto states = detached(wrapped_->parameters());
   for (const auto& buffer : wrapped_->buffers()) states.push_back(buffer);
   c10d::broadcast_coalesced(state_->group, states, kBroadcastBytes);
 
-  const bool given = !options.bucket_indices.empty();
-  auto buckets = given ? options.bucket_indices : default_buckets(parameters.tensors, options);
   const std::vector<bool> sparse(parameters.tensors.size(), false);
   state_->reducer = std::make_shared<c10d::Reducer>(
-      std::move(parameters.tensors), std::move(buckets), state_->group, sparse,
+      std::move(parameters.tensors), state_->buckets, state_->group, sparse,
       options.bucket_cap_bytes, options.find_unused_parameters, options.gradient_as_bucket_view,
       std::move(parameters.names), options.first_bucket_bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
@@ -94,7 +99,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(
 DistributedDataParallelBase::~DistributedDataParallelBase() = default;
 
 void DistributedDataParallelBase::before_forward() {
-  if (!torch::GradMode::is_enabled() || !synchronizes_) return;
+  if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
   // With a given layout too: the first step of a resumed run finds the same order again.
   if (state_->reducer->should_rebuild_buckets()) state_->reducer->rebuild_buckets();
   state_->reducer->prepare_for_forward();
@@ -104,7 +109,8 @@ void DistributedDataParallelBase::before_forward() {
 }
 
 void DistributedDataParallelBase::after_forward(const std::vector<torch::Tensor>& outputs) {
-  if (torch::GradMode::is_enabled() && synchronizes_) state_->reducer->prepare_for_backward(outputs);
+  if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
+  state_->reducer->prepare_for_backward(outputs);
 }
 
 bool DistributedDataParallelBase::needs_outputs() const {
@@ -124,6 +130,7 @@ void DistributedDataParallelBase::zero_grad(bool set_to_none) {
 }
 
 std::vector<std::vector<size_t>> DistributedDataParallelBase::bucket_indices() const {
+  if (!state_->reducer) return state_->buckets;
   return state_->logger->get_per_bucket_variable_indices();
 }
 

@@ -1,9 +1,15 @@
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-
 #include "backend.hpp"
+#include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
 
+#ifndef DISTRIBUTED_UTILS_NO_GLOO
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#endif
+
 namespace distributed_utils::detail {
+
+#ifndef DISTRIBUTED_UTILS_NO_GLOO
+bool has_gloo() { return true; }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request) {
   using c10d::ProcessGroupGloo;
@@ -24,5 +30,14 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request) {
   }
   return c10::make_intrusive<ProcessGroupGloo>(request.store, request.rank, request.size, options);
 }
+#else
+bool has_gloo() { return false; }
+
+c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& /*request*/) {
+  throw Error(
+      "backend 'gloo': this library was built without gloo's headers, for NCCL only. Mend: apt-get "
+      "install libgloo-dev and build again.");
+}
+#endif
 
 }  // namespace distributed_utils::detail

@@ -32,9 +32,10 @@ class Reader {
 
   int64_t number(const std::string& name, int64_t least, int64_t most) const {
     if (!has(name)) {
-      throw Error(fmt::format("{} is not set, though other variables of {} are. Mend: start through "
-                              "torchrun, srun or mpirun, which set all of them.",
-                              name, launcher_));
+      throw Error(
+          fmt::format("{} is not set, though other variables of {} are. Mend: start through "
+                      "torchrun, srun or mpirun, which set all of them.",
+                      name, launcher_));
     }
     const std::string value = *environment_(name);
     int64_t number = 0;
@@ -58,8 +59,8 @@ class Reader {
 constexpr int64_t kMaxRanks = 1 << 20;
 
 void read_master_port(const Reader& read, int64_t job_id, Launch& launch) {
-  launch.master_port = static_cast<uint16_t>(
-      read.number("MASTER_PORT", 1, 65535, kFirstPort + job_id % kPorts));
+  launch.master_port =
+      static_cast<uint16_t>(read.number("MASTER_PORT", 1, 65535, kFirstPort + job_id % kPorts));
 }
 
 Launch read_torchrun(const Reader& read) {
@@ -84,9 +85,9 @@ Launch read_slurm(const Reader& read) {
   launch.rank = static_cast<int>(read.number("SLURM_PROCID", 0, launch.world_size - 1));
   launch.local_rank = static_cast<int>(read.number("SLURM_LOCALID", 0, launch.rank));
   launch.single_node = read.number("SLURM_STEP_NUM_NODES", 1, kMaxRanks) == 1;
-  launch.master_addr =
-      read.text("MASTER_ADDR", launch.single_node ? std::string("127.0.0.1")
-                                                  : first_host(read.text("SLURM_STEP_NODELIST", "")));
+  launch.master_addr = read.text(
+      "MASTER_ADDR", launch.single_node ? std::string("127.0.0.1")
+                                        : first_host(read.text("SLURM_STEP_NODELIST", "")));
   // Two steps of one job may run at once, so the step counts too. Its id can be a huge number with
   // a meaning of its own ("interactive"), hence the remainder.
   const int64_t step = read.number("SLURM_STEP_ID", 0, INT64_MAX) % 100;
@@ -98,8 +99,7 @@ Launch read_open_mpi(const Reader& read) {
   Launch launch{.launcher = "Open MPI"};
   launch.world_size = static_cast<int>(read.number("OMPI_COMM_WORLD_SIZE", 1, kMaxRanks));
   launch.rank = static_cast<int>(read.number("OMPI_COMM_WORLD_RANK", 0, launch.world_size - 1));
-  launch.local_rank =
-      static_cast<int>(read.number("OMPI_COMM_WORLD_LOCAL_RANK", 0, launch.rank));
+  launch.local_rank = static_cast<int>(read.number("OMPI_COMM_WORLD_LOCAL_RANK", 0, launch.rank));
   launch.single_node =
       read.number("OMPI_COMM_WORLD_LOCAL_SIZE", 1, launch.world_size) == launch.world_size;
   launch.master_addr = read.text("MASTER_ADDR", launch.single_node ? "127.0.0.1" : "");
@@ -148,8 +148,8 @@ std::string first_host(std::string_view node_list) {
   const std::string_view ranges = node_list.substr(bracket + 1, close - bracket - 1);
   const std::string_view rest = node_list.substr(close + 1);
   // What follows the brackets up to the next comma belongs to the same name: "rack[1-2]-ib".
-  return fmt::format("{}{}{}", node_list.substr(0, bracket), ranges.substr(0, ranges.find_first_of("-,")),
-                     first_host(rest));
+  return fmt::format("{}{}{}", node_list.substr(0, bracket),
+                     ranges.substr(0, ranges.find_first_of("-,")), first_host(rest));
 }
 
 }  // namespace distributed_utils

@@ -29,15 +29,15 @@ Group make_group(const WorldState& state, const std::string& name, const std::ve
   const auto recorded = record_group(name, ranks, rank);
   const auto add = [&](c10::DeviceType device, ProcessGroup::BackendType type, const char* prefix,
                        auto factory) {
-    auto backend = factory(BackendRequest{c10::make_intrusive<c10d::PrefixStore>(prefix, store), rank,
-                                          size, state.timeout, state.single_node});
+    auto backend = factory(BackendRequest{c10::make_intrusive<c10d::PrefixStore>(prefix, store),
+                                          rank, size, state.timeout, state.single_node});
     group->setBackend(device, type, wrap_recorded(std::move(backend), recorded));
   };
   if (state.backend == "nccl") {
     group->setBoundDeviceId(state.device);
     add(c10::kCUDA, ProcessGroup::NCCL, "nccl", make_nccl);
     // As in Python, so that tensors that stayed on the CPU can be reduced as well.
-    add(c10::kCPU, ProcessGroup::GLOO, "gloo", make_gloo);
+    if (has_gloo()) add(c10::kCPU, ProcessGroup::GLOO, "gloo", make_gloo);
     group->setDefaultBackend(ProcessGroup::NCCL);
   } else {
     add(c10::kCPU, ProcessGroup::GLOO, "gloo", make_gloo);
@@ -76,8 +76,8 @@ int get_world_size(const Group& group) {
 
 std::optional<Group> new_group(const std::vector<int>& ranks) {
   const Group world = world_group();
-  const bool valid = std::ranges::all_of(
-      ranks, [&](int rank) { return rank >= 0 && rank < world->getSize(); });
+  const bool valid =
+      std::ranges::all_of(ranks, [&](int rank) { return rank >= 0 && rank < world->getSize(); });
   if (ranks.empty() || !valid || std::set(ranks.begin(), ranks.end()).size() != ranks.size()) {
     throw Error(fmt::format("new_group([{}]): wanted different ranks from 0 to {}.",
                             fmt::join(ranks, ", "), world->getSize() - 1));

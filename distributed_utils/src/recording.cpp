@@ -22,7 +22,8 @@
 namespace distributed_utils::recording {
 namespace {
 
-static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint16_t>::is_always_lock_free,
+static_assert(std::atomic<uint64_t>::is_always_lock_free &&
+                  std::atomic<uint16_t>::is_always_lock_free,
               "processes share these through memory");
 
 constexpr uint64_t kAlignment = 8;
@@ -34,9 +35,10 @@ class Log {
     struct stat status = {};
     if (file < 0 || fstat(file, &status) != 0 ||
         static_cast<size_t>(status.st_size) < sizeof(Header)) {
-      throw Error(fmt::format("DISTRIBUTED_UTILS_RECORD='{}': wanted a file made before, as long as the "
-                              "log may grow: {}.",
-                              path, std::strerror(errno)));
+      throw Error(
+          fmt::format("DISTRIBUTED_UTILS_RECORD='{}': wanted a file made before, as long as the "
+                      "log may grow: {}.",
+                      path, std::strerror(errno)));
     }
     capacity_ = static_cast<uint64_t>(status.st_size);
     void* memory = mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -64,8 +66,8 @@ class Log {
         .size = static_cast<uint32_t>(payload.size()),
         .kind = kind,
         .ready = 0,
-        .nanoseconds = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 +
-                       static_cast<uint64_t>(now.tv_nsec),
+        .nanoseconds =
+            static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec),
         .thread = static_cast<uint64_t>(syscall(SYS_gettid)),
     };
     std::memcpy(base_ + at + sizeof(RecordHeader), payload.data(), payload.size());
@@ -92,7 +94,8 @@ Log* log() {
     std::ifstream maps("/proc/self/maps");
     const std::string text(std::istreambuf_iterator<char>(maps), {});
     made->append(Kind::start, bytes_of(text));
-    // NOLINTNEXTLINE(bugprone-unused-return-value): without it a regular exit looks like a crash, no more
+    // NOLINTNEXTLINE(bugprone-unused-return-value): without it a regular exit looks like a crash,
+    // no more
     (void)std::atexit([] { record(Kind::exit, std::string_view()); });
     return made;
   }();

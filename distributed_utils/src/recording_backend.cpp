@@ -38,8 +38,8 @@ void record_completed(uint32_t group, uint64_t sequence, bool failed) {
   recording::record(recording::Kind::completed, std::as_bytes(std::span(&record, 1)));
 }
 
-/// For works without a future (Gloo's send, recv and _reduce_scatter_base, which does its work inside
-/// wait()): records the end of the first wait().
+/// For works without a future (Gloo's send, recv and _reduce_scatter_base, which does its work
+/// inside wait()): records the end of the first wait().
 class WaitedWork : public c10d::Work {
  public:
   WaitedWork(WorkPtr work, uint32_t group, uint64_t sequence)
@@ -168,7 +168,8 @@ class RecordingBackend : public c10d::Backend {
       return backend_->alltoall_base(output, input, output_splits, input_splits, options);
     });
   }
-  WorkPtr alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) override {
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs,
+                   const c10d::AllToAllOptions& options) override {
     return follow(issue({OpType::ALLTOALL}, inputs),
                   [&] { return backend_->alltoall(outputs, inputs, options); });
   }

@@ -7,8 +7,8 @@
 
 namespace distributed_utils::detail {
 
-/// A group in the log. All backends of a group share one, so that its collectives are numbered in the
-/// order in which the program issued them.
+/// A group in the log. All backends of a group share one, so that its collectives are numbered in
+/// the order in which the program issued them.
 struct RecordedGroup {
   explicit RecordedGroup(uint32_t n) : number(n) {}
 
@@ -16,8 +16,8 @@ struct RecordedGroup {
   std::atomic<uint64_t> next_sequence = 0;
 };
 
-/// Records a new group; null when the process does not record. ranks: of the world; rank: this one's
-/// index among them.
+/// Records a new group; null when the process does not record. ranks: of the world; rank: this
+/// one's index among them.
 std::shared_ptr<RecordedGroup> record_group(const std::string& name, const std::vector<int>& ranks,
                                             int rank);
 

@@ -55,7 +55,8 @@ at::ScalarType scalar_type(const std::filesystem::path& path, const std::string&
   fail(path, fmt::format("unknown type '{}'", text));
 }
 
-/// One tensor's entry: reads its bytes from the file, checking everything a damaged header could say.
+/// One tensor's entry: reads its bytes from the file, checking everything a damaged header could
+/// say.
 at::Tensor read_tensor(std::ifstream& file, const std::filesystem::path& path,
                        const std::string& name, const json& entry, uint64_t data_begin,
                        uint64_t data_size) {
@@ -70,7 +71,8 @@ at::Tensor read_tensor(std::ifstream& file, const std::filesystem::path& path,
   }
   if (offsets[0] > offsets[1] || offsets[1] > data_size || offsets[1] - offsets[0] != bytes) {
     fail(path, fmt::format("the byte range of '{}' does not fit its shape or the file, which is "
-                           "truncated or damaged", name));
+                           "truncated or damaged",
+                           name));
   }
   at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(type));
   file.seekg(static_cast<std::streamoff>(data_begin + offsets[0]));
@@ -126,8 +128,7 @@ StateDict load_file(const std::filesystem::path& path) {
     if (!header.is_object()) fail(path, "its header is no JSON object");
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") continue;
-      tensors.emplace(name,
-                      read_tensor(file, path, name, entry, data_begin, size - data_begin));
+      tensors.emplace(name, read_tensor(file, path, name, entry, data_begin, size - data_begin));
     }
   } catch (const json::exception& error) {
     fail(path, fmt::format("its header is damaged: {}", error.what()));

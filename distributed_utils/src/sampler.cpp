@@ -12,7 +12,8 @@
 
 namespace distributed_utils {
 
-DistributedSampler::DistributedSampler(size_t dataset_size, const DistributedSamplerOptions& options)
+DistributedSampler::DistributedSampler(size_t dataset_size,
+                                       const DistributedSamplerOptions& options)
     : dataset_size_(dataset_size), options_(options) {
   if (options.num_replicas.has_value() != options.rank.has_value()) {
     throw Error("DistributedSampler: num_replicas and rank are given together or not at all.");
@@ -22,8 +23,8 @@ DistributedSampler::DistributedSampler(size_t dataset_size, const DistributedSam
   const int replicas = given ? *options.num_replicas : get_world_size(options.group);
   const int rank = given ? *options.rank : get_rank(options.group);
   if (rank < 0 || rank >= replicas) {
-    throw Error(fmt::format("DistributedSampler: rank {} of {} ranks; ranks count from 0 to {}.", rank,
-                            replicas, replicas - 1));
+    throw Error(fmt::format("DistributedSampler: rank {} of {} ranks; ranks count from 0 to {}.",
+                            rank, replicas, replicas - 1));
   }
   num_replicas_ = static_cast<size_t>(replicas);
   rank_ = static_cast<size_t>(rank);
@@ -50,7 +51,8 @@ std::optional<std::vector<size_t>> DistributedSampler::next(size_t batch_size) {
 std::vector<size_t> DistributedSampler::indices_of_rank() const {
   std::vector<size_t> order(dataset_size_);
   if (options_.shuffle) {
-    // Python seeds a generator of its own likewise, so that no other use of random numbers moves it.
+    // Python seeds a generator of its own likewise, so that no other use of random numbers moves
+    // it.
     auto generator = at::detail::createCPUGenerator(options_.seed + *epoch_);
     const auto permutation =
         at::randperm(static_cast<int64_t>(dataset_size_), generator, at::dtype(at::kLong));

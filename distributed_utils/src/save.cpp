@@ -12,7 +12,8 @@ StateDict state_dict(const torch::nn::Module& module) {
     return state_dict(*ddp->wrapped_module());
   }
   StateDict state;
-  for (const auto& item : module.named_parameters()) state.emplace(item.key(), item.value().detach());
+  for (const auto& item : module.named_parameters())
+    state.emplace(item.key(), item.value().detach());
   for (const auto& item : module.named_buffers()) state.emplace(item.key(), item.value().detach());
   return state;
 }
@@ -27,22 +28,24 @@ void load(torch::nn::Module& module, const std::filesystem::path& path) {
   for (const auto& [name, tensor] : to) {
     const auto found = from.find(name);
     if (found == from.end()) {
-      throw Error(fmt::format("{}: '{}' is not in it, but the model has it. Mend: load a file that was "
-                              "saved from the same model and configuration.",
-                              path.string(), name));
+      throw Error(
+          fmt::format("{}: '{}' is not in it, but the model has it. Mend: load a file that was "
+                      "saved from the same model and configuration.",
+                      path.string(), name));
     }
     if (found->second.sizes() != tensor.sizes()) {
-      throw Error(fmt::format("{}: '{}' has shape {}, the model's has {}. Mend: use the configuration it "
-                              "was trained with.",
-                              path.string(), name, c10::str(found->second.sizes()),
-                              c10::str(tensor.sizes())));
+      throw Error(fmt::format(
+          "{}: '{}' has shape {}, the model's has {}. Mend: use the configuration it "
+          "was trained with.",
+          path.string(), name, c10::str(found->second.sizes()), c10::str(tensor.sizes())));
     }
   }
   for (const auto& [name, tensor] : from) {
     if (!to.contains(name)) {
-      throw Error(fmt::format("{}: it holds '{}', which the model does not have. Mend: load a file that "
-                              "was saved from the same model and configuration.",
-                              path.string(), name));
+      throw Error(
+          fmt::format("{}: it holds '{}', which the model does not have. Mend: load a file that "
+                      "was saved from the same model and configuration.",
+                      path.string(), name));
     }
   }
   const torch::NoGradGuard no_grad;

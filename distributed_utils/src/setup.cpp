@@ -37,10 +37,11 @@ c10::Device pick_device(const SetupOptions& options, const Launch& launch) {
   // Slurm can show each task only its own GPU, which is then number 0 for everyone.
   if (gpus == 1 && launch.launcher == "Slurm") return {c10::kCUDA, 0};
   if (launch.local_rank >= gpus) {
-    throw Error(fmt::format(
-        "local rank {} has no GPU of its own: this process sees {}. Mend: start at most {} ranks on "
-        "a node, or ask for more GPUs (--gres=gpu:N), or use --device cpu.",
-        launch.local_rank, gpus, gpus));
+    throw Error(
+        fmt::format("local rank {} has no GPU of its own: this process sees {}. Mend: start at "
+                    "most {} ranks on "
+                    "a node, or ask for more GPUs (--gres=gpu:N), or use --device cpu.",
+                    launch.local_rank, gpus, gpus));
   }
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(launch.local_rank)};
 }
@@ -51,7 +52,8 @@ std::string pick_backend(const SetupOptions& options, c10::Device device) {
     throw Error(fmt::format("backend '{}': wanted nccl or gloo.", options.backend));
   }
   if (options.backend == "nccl" && !device.is_cuda()) {
-    throw Error("backend 'nccl' reduces on GPUs, but this rank's device is the CPU. Mend: --backend gloo.");
+    throw Error(
+        "backend 'nccl' reduces on GPUs, but this rank's device is the CPU. Mend: --backend gloo.");
   }
   return options.backend;
 }
@@ -125,8 +127,9 @@ World setup(const SetupOptions& options) {
   const c10::Device device = pick_device(options, launch);
   const std::string backend = pick_backend(options, device);
   make_current(device);
-  const std::string init_method =
-      options.init_method.empty() ? process_environment("INIT_METHOD").value_or("") : options.init_method;
+  const std::string init_method = options.init_method.empty()
+                                      ? process_environment("INIT_METHOD").value_or("")
+                                      : options.init_method;
   std::vector<int> ranks(launch.world_size);
   std::iota(ranks.begin(), ranks.end(), 0);
   auto state = std::make_unique<detail::WorldState>(detail::WorldState{

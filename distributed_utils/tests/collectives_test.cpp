@@ -21,7 +21,8 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 using torch::Tensor;
 
-/// What rank `rank` brings: different on every rank, of 6 rows so that 2 and 3 ranks can share them.
+/// What rank `rank` brings: different on every rank, of 6 rows so that 2 and 3 ranks can share
+/// them.
 Tensor input(int rank, torch::Dtype type = torch::kDouble) {
   return (torch::arange(6 * 5, torch::kDouble).view({6, 5}) * (rank + 1) + 7 * rank).to(type);
 }
@@ -146,8 +147,11 @@ TEST_P(Collectives, ReduceScatter) {
     EXPECT_THAT([] { reduce_scatter(torch::tensor(1.0)); },
                 ThrowsMessage<Error>(HasSubstr("first dimension")));
     if (world.world_size > 1) {
-      EXPECT_THAT([] { reduce_scatter(torch::ones({7, 2})); },
-                  ThrowsMessage<Error>(HasSubstr("[7, 2]")));
+      EXPECT_THAT(
+          [] {
+            reduce_scatter(torch::ones({7, 2}));
+          },
+          ThrowsMessage<Error>(HasSubstr("[7, 2]")));
     }
   });
 }

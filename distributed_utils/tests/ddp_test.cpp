@@ -30,7 +30,8 @@ struct NetImpl : torch::nn::Module {
     to(torch::kDouble);
   }
   Tensor forward(const Tensor& input) {
-    return second->forward(torch::tanh(frozen->forward(torch::tanh(first->forward(input))))) + shift;
+    return second->forward(torch::tanh(frozen->forward(torch::tanh(first->forward(input))))) +
+           shift;
   }
 
   torch::nn::Linear first, frozen, second, unused{nullptr};
@@ -65,7 +66,8 @@ void expect_same(const torch::nn::Module& ours, const torch::nn::Module& twin, i
 }
 
 /// Trains 20 steps wrapped, and beside it, on this rank alone, a twin on everybody's rows.
-void train_beside_twin(const World& world, bool with_unused, DistributedDataParallelOptions options) {
+void train_beside_twin(const World& world, bool with_unused,
+                       DistributedDataParallelOptions options) {
   torch::manual_seed(5);
   Net twin(with_unused);
   torch::manual_seed(5 + world.rank);  // ranks start apart; the wrapper gives them rank 0's weights
@@ -220,7 +222,8 @@ TEST(Ddp, ForwardsAnySignature) {
   };
   ranks::run(2, [] {
     setup();
-    const auto model = DistributedDataParallel(std::make_shared<Pair>(), {.find_unused_parameters = true});
+    const auto model =
+        DistributedDataParallel(std::make_shared<Pair>(), {.find_unused_parameters = true});
     std::vector<Tensor> seen;
     const auto [result, more] = model->forward(torch::ones({1}), 3, seen);
     EXPECT_EQ(result.item<float>(), 3);

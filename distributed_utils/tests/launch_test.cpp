@@ -24,9 +24,12 @@ const Variables kTorchrun = {{"RANK", "5"},          {"LOCAL_RANK", "1"},
                              {"WORLD_SIZE", "8"},    {"LOCAL_WORLD_SIZE", "4"},
                              {"MASTER_ADDR", "n01"}, {"MASTER_PORT", "29400"}};
 
-const Variables kSlurm = {{"SLURM_PROCID", "3"},        {"SLURM_LOCALID", "1"},
-                          {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_NUM_NODES", "2"},
-                          {"SLURM_STEP_NODELIST", "jwb[0012-0013]"}, {"SLURM_STEP_ID", "0"},
+const Variables kSlurm = {{"SLURM_PROCID", "3"},
+                          {"SLURM_LOCALID", "1"},
+                          {"SLURM_STEP_NUM_TASKS", "4"},
+                          {"SLURM_STEP_NUM_NODES", "2"},
+                          {"SLURM_STEP_NODELIST", "jwb[0012-0013]"},
+                          {"SLURM_STEP_ID", "0"},
                           {"SLURM_JOB_ID", "4711"}};
 
 Variables with(Variables variables, const std::string& name, const std::string& value) {
@@ -103,8 +106,10 @@ TEST(Launch, TorchrunWinsOverTheSlurmItRunsIn) {
 }
 
 TEST(Launch, ReadsOpenMpi) {
-  const Variables local = {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                           {"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  const Variables local = {{"OMPI_COMM_WORLD_RANK", "1"},
+                           {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                           {"OMPI_COMM_WORLD_SIZE", "2"},
+                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
   const Launch launch = read(local);
   EXPECT_EQ(launch.launcher, "Open MPI");
   EXPECT_EQ(launch.rank, 1);

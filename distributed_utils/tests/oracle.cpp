@@ -41,8 +41,8 @@ const std::optional<std::string>& python() {
          {std::string(named != nullptr ? named : ""), std::string(ORACLE_VENV "/bin/python3"),
           std::string("python3")}) {
       if (candidate.empty()) continue;
-      const auto probe = run(quoted(candidate) +
-                             " -c 'import torch; print(torch.__version__)' 2>/dev/null");
+      const auto probe =
+          run(quoted(candidate) + " -c 'import torch; print(torch.__version__)' 2>/dev/null");
       if (probe.status == 0 && probe.text.starts_with("2.11.")) return candidate;
     }
     return std::nullopt;

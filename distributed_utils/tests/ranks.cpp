@@ -51,7 +51,8 @@ Rank start(int rank, int world_size, const std::filesystem::path& folder, const 
     const size_t equals = text.find('=');
     environment[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  for (const char* launcher : {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
+  for (const char* launcher :
+       {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     environment.erase(launcher);
   }
   environment["RANK"] = environment["LOCAL_RANK"] = std::to_string(rank);

@@ -80,7 +80,8 @@ std::filesystem::path make_log(uintmax_t size = 16 << 20) {
   return path;
 }
 
-const ranks::Options kRecording = {.environment = {{"DISTRIBUTED_UTILS_RECORD", "{folder}/log.{rank}"}}};
+const ranks::Options kRecording = {
+    .environment = {{"DISTRIBUTED_UTILS_RECORD", "{folder}/log.{rank}"}}};
 
 TEST(Recording, IsOffUnlessAsked) {
   EXPECT_FALSE(enabled());

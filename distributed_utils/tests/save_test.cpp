@@ -21,8 +21,9 @@ using torch::Tensor;
 
 StateDict every_type() {
   StateDict tensors;
-  for (const auto type : {torch::kDouble, torch::kFloat, torch::kHalf, torch::kBFloat16, torch::kLong,
-                          torch::kInt, torch::kShort, torch::kChar, torch::kByte, torch::kBool}) {
+  for (const auto type :
+       {torch::kDouble, torch::kFloat, torch::kHalf, torch::kBFloat16, torch::kLong, torch::kInt,
+        torch::kShort, torch::kChar, torch::kByte, torch::kBool}) {
     tensors[c10::toString(type)] = torch::arange(6).view({2, 3}).to(type);
   }
   tensors["scalar"] = torch::tensor(2.5);
@@ -69,9 +70,9 @@ TEST(Safetensors, PythonReadsIt) {
     const auto& read = (*python)["tensors"][name];
     EXPECT_EQ(read["shape"].get<std::vector<int64_t>>(), tensor.sizes().vec()) << name;
     const Tensor values = tensor.to(torch::kDouble).contiguous();
-    EXPECT_EQ(read["values"].get<std::vector<double>>(),
-              std::vector<double>(values.data_ptr<double>(),
-                                  values.data_ptr<double>() + values.numel()))
+    EXPECT_EQ(
+        read["values"].get<std::vector<double>>(),
+        std::vector<double>(values.data_ptr<double>(), values.data_ptr<double>() + values.numel()))
         << name;
   }
 }
@@ -79,7 +80,9 @@ TEST(Safetensors, PythonReadsIt) {
 TEST(Safetensors, ATypeItDoesNotKnowIsAnError) {
   const ranks::TemporaryFolder folder;
   EXPECT_THAT(
-      [&] { save_file({{"z", torch::zeros({1}, torch::kComplexFloat)}}, folder / "file"); },
+      [&] {
+        save_file({{"z", torch::zeros({1}, torch::kComplexFloat)}}, folder / "file");
+      },
       ThrowsMessage<Error>(HasSubstr("no type for 'z'")));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
@@ -128,7 +131,8 @@ TEST(Safetensors, AFailedSaveLeavesTheOldFile) {
   EXPECT_ANY_THROW(save_file({{"weight", torch::zeros({1}, torch::kComplexFloat)}}, path));
   EXPECT_TRUE(torch::equal(load_file(path).at("weight"), torch::ones({2})));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-  EXPECT_THAT([] { save_file(every_type(), "/dev/full/model"); }, ThrowsMessage<Error>(HasSubstr("/dev/full")));
+  EXPECT_THAT([] { save_file(every_type(), "/dev/full/model"); },
+              ThrowsMessage<Error>(HasSubstr("/dev/full")));
 }
 
 TEST(Load, RestoresAModuleAndRefusesAnother) {
@@ -151,10 +155,10 @@ TEST(Load, RestoresAModuleAndRefusesAnother) {
   torch::nn::Linear bare(3, 4);
   auto wider = make(5);
   EXPECT_THAT([&] { load(*wider, path); }, ThrowsMessage<Error>(HasSubstr("shape [4")));
-  EXPECT_THAT([&] { load(*other, path); },
-              ThrowsMessage<Error>(HasSubstr("does not have")));
+  EXPECT_THAT([&] { load(*other, path); }, ThrowsMessage<Error>(HasSubstr("does not have")));
   EXPECT_THAT([&] { load(*bare, path); }, ThrowsMessage<Error>(HasSubstr("is not in it")));
-  EXPECT_THAT([&] { load(*loaded, folder / "nothing"); }, ThrowsMessage<Error>(HasSubstr("nothing")));
+  EXPECT_THAT([&] { load(*loaded, folder / "nothing"); },
+              ThrowsMessage<Error>(HasSubstr("nothing")));
 }
 
 TEST(Save0, WritesOnRankZeroAloneUnderTheUnwrappedNames) {

@@ -24,7 +24,8 @@ void set(const char* name, const char* value) { setenv(name, value, /*overwrite=
 
 TEST(Setup, IsAWorldOfOneWithoutALauncher) {
   ranks::run(1, [] {
-    for (const char* name : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "INIT_METHOD"}) {
+    for (const char* name :
+         {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "INIT_METHOD"}) {
       unsetenv(name);
     }
     EXPECT_FALSE(is_initialized());
@@ -57,8 +58,8 @@ TEST(Setup, RanksFindEachOtherThroughAFile) {
 
 TEST(Setup, RanksFindEachOtherThroughMasterAddrAndPort) {
   ranks::run(2, [] {
-    // Rank 0 lets the kernel choose a free port and tells it through a file, so that no test depends
-    // on a port being free; torchrun does the same for its store.
+    // Rank 0 lets the kernel choose a free port and tells it through a file, so that no test
+    // depends on a port being free; torchrun does the same for its store.
     const auto file = ranks::shared_folder() / "port";
     const int rank = std::atoi(std::getenv("RANK"));
     unsetenv("INIT_METHOD");
@@ -74,7 +75,8 @@ TEST(Setup, RanksFindEachOtherThroughMasterAddrAndPort) {
       std::ofstream(file.string() + ".new") << agent->getPort();
       std::filesystem::rename(file.string() + ".new", file);
     }
-    while (!std::filesystem::exists(file)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while (!std::filesystem::exists(file))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::string port;
     std::ifstream(file) >> port;
     set("MASTER_PORT", port.c_str());
@@ -154,7 +156,8 @@ TEST(ProcessGroup, EndsCleanlyWithoutDestroy) {
 TEST(ProcessGroup, CanBeSetUpAgainAfterDestroy) {
   ranks::run(2, [] {
     for (const char* store : {"first", "second"}) {
-      const World world = setup({.init_method = "file://" + (ranks::shared_folder() / store).string()});
+      const World world =
+          setup({.init_method = "file://" + (ranks::shared_folder() / store).string()});
       auto value = torch::ones({1});
       all_reduce(value);
       EXPECT_EQ(value.item<float>(), 2);

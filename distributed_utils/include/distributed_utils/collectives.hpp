@@ -20,8 +20,8 @@ class Work {
   Work(c10::intrusive_ptr<c10d::Work> work, at::Tensor result, at::Tensor buffer)
       : work_(std::move(work)), result_(std::move(result)), buffer_(std::move(buffer)) {}
 
-  /// Returns when the result is there (on a GPU: when work queued after it will see it). Throws what
-  /// went wrong. Calling it again does nothing.
+  /// Returns when the result is there (on a GPU: when work queued after it will see it). Throws
+  /// what went wrong. Calling it again does nothing.
   void wait();
   bool is_completed() const;
 
@@ -44,8 +44,8 @@ void broadcast(const at::Tensor& tensor, int source, const Group& group = {});
 /// The tensors of all ranks stacked in rank order: shape [world_size, ...tensor's shape].
 at::Tensor all_gather(const at::Tensor& tensor, const Group& group = {});
 
-/// Reduces [world_size * n, ...] over all ranks and returns this rank's part [n, ...]. Throws Error if
-/// the first dimension cannot be divided by the number of ranks.
+/// Reduces [world_size * n, ...] over all ranks and returns this rank's part [n, ...]. Throws Error
+/// if the first dimension cannot be divided by the number of ranks.
 at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op = ReduceOp::SUM,
                           const Group& group = {});
 

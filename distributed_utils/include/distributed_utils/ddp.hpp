@@ -20,8 +20,8 @@ struct DistributedDataParallelOptions {
   int64_t first_bucket_bytes = 1 << 20;  ///< the first is smaller, so that traffic starts early
   bool broadcast_buffers = true;         ///< rank 0's buffers to all before each training forward
   bool find_unused_parameters = false;   ///< for models whose forward leaves parameters out
-  /// Gradients live in the buckets: less memory, no copy. LibTorch's Optimizer::zero_grad refuses such
-  /// gradients; call zero_grad of the DistributedDataParallel instead.
+  /// Gradients live in the buckets: less memory, no copy. LibTorch's Optimizer::zero_grad refuses
+  /// such gradients; call zero_grad of the DistributedDataParallel instead.
   bool gradient_as_bucket_view = false;
   /// Buckets as indices into the trainable parameters, in the order in which gradients become
   /// ready; empty: computed, and rebuilt after the first step as that step ran. A resumed run that
@@ -35,7 +35,7 @@ struct DistributedDataParallelOptions {
 /// The algorithm is c10d::Reducer's (Li et al., PyTorch Distributed, VLDB 2020, section 3.2):
 /// backward() fills buckets of gradients, last layer first, and starts the all-reduce of each full
 /// bucket while it goes on. Forward passes without gradients make no collective, so ranks may
-/// evaluate different numbers of batches.
+/// evaluate different numbers of batches. A group of one rank communicates nothing at all.
 class DistributedDataParallelBase : public torch::nn::Module {
  public:
   ~DistributedDataParallelBase() override;
@@ -64,8 +64,8 @@ class DistributedDataParallelBase : public torch::nn::Module {
   std::shared_ptr<torch::nn::Module> wrapped_module() const { return wrapped_; }
 
  protected:
-  /// Checks that all ranks hold the same parameters (shape and type) and gives them rank 0's values.
-  /// Throws Error before setup() and if nothing is trainable; c10::Error if ranks differ.
+  /// Checks that all ranks hold the same parameters (shape and type) and gives them rank 0's
+  /// values. Throws Error before setup() and if nothing is trainable; c10::Error if ranks differ.
   DistributedDataParallelBase(std::shared_ptr<torch::nn::Module> module,
                               const DistributedDataParallelOptions& options);
 

@@ -13,11 +13,11 @@ struct Launch {
   int rank = 0;
   int local_rank = 0;
   int world_size = 1;
-  bool single_node = true;           ///< all ranks on this node, as far as is known
-  std::string master_addr = {};      ///< host of rank 0; empty for launcher "none"
-  uint16_t master_port = 0;          ///< 0 for launcher "none"
-  bool agent_store = false;          ///< torchrun's agent already serves the store at that address
-  std::string restart_count = "0";   ///< of torchrun's agent: a restart must not meet old keys
+  bool single_node = true;          ///< all ranks on this node, as far as is known
+  std::string master_addr = {};     ///< host of rank 0; empty for launcher "none"
+  uint16_t master_port = 0;         ///< 0 for launcher "none"
+  bool agent_store = false;         ///< torchrun's agent already serves the store at that address
+  std::string restart_count = "0";  ///< of torchrun's agent: a restart must not meet old keys
 };
 
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
@@ -28,9 +28,9 @@ std::optional<std::string> process_environment(const std::string& name);
 /// Reads, in this order: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 /// TORCHELASTIC_* (torchrun; docs.pytorch.org/docs/stable/elastic/run.html), SLURM_PROCID,
 /// SLURM_LOCALID, SLURM_STEP_* (only inside srun: slurm.schedmd.com/srun.html, OUTPUT ENVIRONMENT
-/// VARIABLES), OMPI_COMM_WORLD_* (Open MPI). Where Slurm or Open MPI name no master, it is the first
-/// node of the step, or this node if all ranks are on it, and the port is derived from the job id,
-/// so that two jobs on one node do not meet. Throws Error for what is missing or no number.
+/// VARIABLES), OMPI_COMM_WORLD_* (Open MPI). Where Slurm or Open MPI name no master, it is the
+/// first node of the step, or this node if all ranks are on it, and the port is derived from the
+/// job id, so that two jobs on one node do not meet. Throws Error for what is missing or no number.
 Launch read_launch(const Environment& environment = process_environment);
 
 /// The first host of a Slurm node list: "node[07-09,12],login" gives "node07".

@@ -1,11 +1,11 @@
 #pragma once
 /// Evidence of a run for a checker: an append-only log in a memory-mapped file, so that a rank that
-/// dies or hangs has spoken. Off unless DISTRIBUTED_UTILS_RECORD names a file; off, nothing is wrapped
-/// and a seam costs one branch.
+/// dies or hangs has spoken. Off unless DISTRIBUTED_UTILS_RECORD names a file; off, nothing is
+/// wrapped and a seam costs one branch.
 ///
-/// The file: a Header, then records. Each record is a RecordHeader and `size` bytes, padded to 8. The
-/// runner makes the file before it starts the rank: what it is long, the log can hold. Numbers are in
-/// the machine's own byte order.
+/// The file: a Header, then records. Each record is a RecordHeader and `size` bytes, padded to 8.
+/// The runner makes the file before it starts the rank: what it is long, the log can hold. Numbers
+/// are in the machine's own byte order.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class Kind : uint16_t {
   completed = 4,   ///< a collective has ended: CompletedRecord
   fetch = 5,       ///< a dataset fetched: uint64 split (tasks::Split), then uint64 indices
   device = 6,      ///< the device a task was given: text, "cpu" or "cuda:1"
-  loss = 7,        ///< a task's loss: double sum, double count, double 1 if gradients were on, else 0
+  loss = 7,  ///< a task's loss: double sum, double count, double 1 if gradients were on, else 0
   parameters = 8,  ///< before a first gradients record: per parameter, TensorRecord and name
   gradients = 9,   ///< before an optimizer step: per parameter in that order, its gradient's bytes
   exit = 10,       ///< a regular exit: empty
@@ -37,7 +37,7 @@ struct Header {
 };
 
 struct RecordHeader {
-  uint32_t size;                ///< bytes of payload
+  uint32_t size;  ///< bytes of payload
   Kind kind;
   std::atomic<uint16_t> ready;  ///< 1 once the payload is whole
   uint64_t nanoseconds;         ///< CLOCK_MONOTONIC: comparable between ranks of one machine
@@ -52,7 +52,7 @@ struct GroupRecord {
 };
 
 struct CollectiveRecord {
-  uint64_t sequence;   ///< of the group, from 0
+  uint64_t sequence;  ///< of the group, from 0
   uint32_t group;
   uint8_t op_type;     ///< c10d::OpType
   uint8_t reduce_op;   ///< c10d::ReduceOp::RedOpType; 255: none

@@ -1,7 +1,7 @@
 #pragma once
-/// The safetensors file format (github.com/huggingface/safetensors, README, "Format"): a JSON header
-/// with name, type, shape and byte range of every tensor, then the bytes, little-endian. Python,
-/// Rust and most tools read it, and reading it runs no code.
+/// The safetensors file format (github.com/huggingface/safetensors, README, "Format"): a JSON
+/// header with name, type, shape and byte range of every tensor, then the bytes, little-endian.
+/// Python, Rust and most tools read it, and reading it runs no code.
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
@@ -13,10 +13,10 @@ namespace distributed_utils {
 /// Names to tensors, in the order of names.
 using StateDict = std::map<std::string, at::Tensor>;
 
-/// Writes a file that is either whole or not there: a temporary file beside it, fsync, rename, fsync
-/// of the folder. Tensors may lie on any device and need not be contiguous. `metadata` goes into the
-/// header's "__metadata__". Throws Error naming the file (no such folder, disk full, a type that
-/// safetensors does not know).
+/// Writes a file that is either whole or not there: a temporary file beside it, fsync, rename,
+/// fsync of the folder. Tensors may lie on any device and need not be contiguous. `metadata` goes
+/// into the header's "__metadata__". Throws Error naming the file (no such folder, disk full, a
+/// type that safetensors does not know).
 void save_file(const StateDict& tensors, const std::filesystem::path& path,
                const std::map<std::string, std::string>& metadata = {});
 

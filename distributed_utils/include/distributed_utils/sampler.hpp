@@ -12,14 +12,14 @@
 namespace distributed_utils {
 
 struct DistributedSamplerOptions {
-  bool shuffle = true;     ///< a new order every epoch, the same on all ranks before it is dealt out
-  uint64_t seed = 0;       ///< the same on all ranks, or ranks will share samples and miss others
+  bool shuffle = true;  ///< a new order every epoch, the same on all ranks before it is dealt out
+  uint64_t seed = 0;    ///< the same on all ranks, or ranks will share samples and miss others
   bool drop_last = false;  ///< drop the tail, so that ranks have equally many and none twice
-  /// Without drop_last: repeat samples from the start of the order, so that ranks have equally many.
-  /// False: ranks may differ by one sample and none counts twice, which exact evaluation needs;
-  /// training would hang, since ranks with a batch less leave the others waiting.
+  /// Without drop_last: repeat samples from the start of the order, so that ranks have equally
+  /// many. False: ranks may differ by one sample and none counts twice, which exact evaluation
+  /// needs; training would hang, since ranks with a batch less leave the others waiting.
   bool pad = true;
-  Group group = {};                        ///< whose ranks share the dataset; empty: the world
+  Group group = {};                      ///< whose ranks share the dataset; empty: the world
   std::optional<int> num_replicas = {};  ///< instead of the group's size; then rank is needed too
   std::optional<int> rank = {};          ///< instead of the rank within the group
 };

@@ -36,7 +36,8 @@ if(COMPILER)
   list(APPEND options "-DCMAKE_CXX_COMPILER=${COMPILER}")
 endif()
 run("configure" "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/project" -B "${WORK}/build" ${options}
-  "-DCMAKE_PREFIX_PATH=${WORK}/moved" "-DLIBTORCH_ROOT=${LIBTORCH}" -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
+  "-DCMAKE_PREFIX_PATH=${WORK}/moved" "-DLIBTORCH_ROOT=${LIBTORCH}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
+  -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 run("build" "${CMAKE_COMMAND}" --build "${WORK}/build")
 
 set(program "${WORK}/build/consumer" "${WORK}/model.safetensors")

@@ -1,0 +1,48 @@
+#pragma once
+/// The options that every trainer takes, from the command line and a configuration file.
+#include <torch/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+namespace tasks {
+
+/// An error of the user's making: bad option, file or value. what() says what is wrong, where, and
+/// how to mend it, in one or two sentences.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Options {
+  std::string task = "language_model";
+  std::string config = "laptop";              ///< a name of the task's, or a path to a YAML file
+  std::optional<std::filesystem::path> data;  ///< a folder; none: what the task has built in
+  int64_t epochs = 0;
+  int64_t max_steps = 0;   ///< optimizer steps in all; 0: no limit
+  int64_t batch_size = 0;  ///< samples per rank and step
+  torch::Dtype precision = torch::kFloat32;
+  uint64_t seed = 0;
+  bool deterministic = false;
+  std::optional<torch::Device> device;  ///< none: a GPU if there is one
+  std::string backend;                  ///< "nccl" or "gloo"; empty: as the device needs
+  int threads = 0;                      ///< of this rank; 0: as torch chooses
+  std::filesystem::path output = "output";
+};
+
+/// Options from the command line over those of the configuration file over the defaults. --help
+/// prints the help and ends the program. Throws Error.
+Options parse_options(int argc, char** argv);
+
+/// Sets what is global in a process: number of threads, deterministic algorithms, and the seed of
+/// torch's generators, the same on every rank.
+void apply(const Options& options);
+
+/// For a trainer's last catch: prints the error on stderr, "error: ..." and returns the exit
+/// status.
+int report(const std::exception& error);
+
+}  // namespace tasks

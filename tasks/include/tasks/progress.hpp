@@ -1,0 +1,56 @@
+#pragma once
+/// The progress bar of a training run: step, loss, tokens (targets) per second, time left.
+#include <chrono>
+#include <cstdint>
+
+#include "tasks/options.hpp"
+#include "tasks/task.hpp"
+
+namespace tasks {
+
+/// Counts optimizer steps and draws a bar on stderr, only if that is a terminal and only on rank 0
+/// of the default process group. Reads a loss from the device only when it redraws (a few times a
+/// second), so that it never makes a GPU wait at every step. The bar is gone after each epoch's
+/// last step, so that what a trainer then prints has the line to itself.
+class Progress {
+ public:
+  /// train_size: samples of the training split, of all ranks together. Throws Error if they do not
+  /// fill one batch per rank.
+  Progress(const Options& options, size_t train_size);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// To be called after every optimizer step. False once max_steps are done: leave the loop.
+  bool step(const Loss& loss);
+  /// True once max_steps are done: start no further epoch.
+  bool finished() const;
+
+  /// Optimizer steps of an epoch and of the whole run, and those done.
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t total_steps() const { return total_steps_; }
+  int64_t steps() const { return steps_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void measure(Clock::time_point now, int64_t targets);
+  void draw(const Loss& loss);
+  void clear();
+
+  int64_t max_steps_;
+  int64_t world_size_;
+  int64_t steps_per_epoch_;
+  int64_t total_steps_;
+  int64_t steps_ = 0;
+  // Speed is measured between the steps of one epoch, so that evaluation does not count.
+  int64_t measured_steps_ = 0;
+  int64_t measured_targets_ = 0;
+  std::chrono::duration<double> measured_{};
+  Clock::time_point last_;
+  Clock::time_point drawn_;
+  bool draws_;
+  bool visible_ = false;
+};
+
+}  // namespace tasks

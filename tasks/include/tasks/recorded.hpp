@@ -1,0 +1,28 @@
+#pragma once
+/// Optimizers whose steps leave evidence for the checker (see distributed_utils/recording.hpp).
+#include <torch/optim/optimizer.h>
+
+#include <utility>
+
+#include "distributed_utils/recording.hpp"
+
+namespace tasks {
+
+/// Records the gradients with which the optimizer is about to step: the bytes of every gradient in
+/// the optimizer's order; zeros where there is none.
+void record_gradients(const torch::optim::Optimizer& optimizer);
+
+/// An optimizer of torch's, Base, that records before it steps. Every task's optimizer is one.
+/// Gradients rather than parameters, because an adaptive optimizer all but hides their scale.
+template <class Base>
+class Recorded : public Base {
+ public:
+  using Base::Base;
+
+  torch::Tensor step(typename Base::LossClosure closure = nullptr) override {
+    if (distributed_utils::recording::enabled()) record_gradients(*this);
+    return Base::step(std::move(closure));
+  }
+};
+
+}  // namespace tasks

@@ -1,0 +1,38 @@
+#pragma once
+/// How a program gets its tasks: one explicit table, made by CMake (see worldsize_task_table) from
+/// a list of names. A trainer calls parse_options and make_task of options.hpp and task.hpp; the
+/// table turns these into the functions here.
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tasks/config.hpp"
+#include "tasks/options.hpp"
+#include "tasks/task.hpp"
+
+namespace tasks {
+
+/// A YAML file that is compiled into the program, so that it is found from any folder.
+struct BuiltInConfig {
+  std::string_view name;
+  std::string_view yaml;
+};
+
+/// A task in the table. Every task X of the table defines `tasks::Entry tasks::X::entry()`.
+struct Entry {
+  std::string_view name;               ///< what --task calls it
+  std::string_view summary;            ///< one line for --help
+  std::vector<BuiltInConfig> configs;  ///< at least one; the first is the default of --config
+  std::vector<std::string_view> keys;  ///< what its configurations may say beside the options
+  std::shared_ptr<Task> (*make)(const Options& options, const Config& config);
+};
+
+/// As parse_options and make_task without a table.
+Options parse_options(std::span<const Entry> table, int argc, const char* const* argv);
+std::shared_ptr<Task> make_task(std::span<const Entry> table, const Options& options);
+
+/// The text of --help; defaults are those of the configuration that `config` names.
+std::string help_text(std::span<const Entry> table, const Entry& task, const std::string& config);
+
+}  // namespace tasks

@@ -1,0 +1,106 @@
+#include "transformer.hpp"
+
+#include <ATen/Functions.h>
+
+#include <cmath>
+
+namespace tasks::language_model {
+namespace {
+
+// torch::nn::Linear's own forward adds the bias in a second pass.
+torch::Tensor linear(const torch::nn::Linear& module, const torch::Tensor& input) {
+  return at::linear(input, module->weight, module->bias);
+}
+
+class Attention : public torch::nn::Module {
+ public:
+  explicit Attention(const TransformerOptions& options)
+      : heads_(options.heads),
+        dropout_(options.dropout),
+        projections_(
+            register_module("projections", torch::nn::Linear(options.width, 3 * options.width))),
+        output_(register_module("output", torch::nn::Linear(options.width, options.width))) {}
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    const auto batch = input.size(0);
+    const auto sequence = input.size(1);
+    const auto width = input.size(2);
+    // [3, batch, heads, sequence, width / heads]
+    const auto projected = linear(projections_, input)
+                               .view({batch, sequence, 3, heads_, width / heads_})
+                               .permute({2, 0, 3, 1, 4});
+    const auto attended =
+        at::scaled_dot_product_attention(projected[0], projected[1], projected[2], /*attn_mask=*/{},
+                                         is_training() ? dropout_ : 0.0, /*is_causal=*/true);
+    return linear(output_, attended.transpose(1, 2).reshape({batch, sequence, width}));
+  }
+
+ private:
+  int64_t heads_;
+  double dropout_;
+  torch::nn::Linear projections_;  // queries, keys and values in one product
+  torch::nn::Linear output_;
+};
+
+class Layer : public torch::nn::Module {
+ public:
+  explicit Layer(const TransformerOptions& options)
+      : dropout_(options.dropout),
+        attention_(register_module("attention", std::make_shared<Attention>(options))),
+        norm1_(register_module("norm1", torch::nn::LayerNorm(std::vector{options.width}))),
+        linear1_(
+            register_module("linear1", torch::nn::Linear(options.width, options.feed_forward))),
+        linear2_(
+            register_module("linear2", torch::nn::Linear(options.feed_forward, options.width))),
+        norm2_(register_module("norm2", torch::nn::LayerNorm(std::vector{options.width}))) {}
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    const auto attended = norm1_(input + drop(attention_->forward(input)));
+    return norm2_(attended + drop(feed_forward(attended)));
+  }
+
+ private:
+  torch::Tensor feed_forward(const torch::Tensor& input) {
+    return linear(linear2_, drop(at::relu(linear(linear1_, input))));
+  }
+
+  torch::Tensor drop(const torch::Tensor& input) const {
+    return at::dropout(input, dropout_, is_training());
+  }
+
+  double dropout_;
+  std::shared_ptr<Attention> attention_;
+  torch::nn::LayerNorm norm1_;
+  torch::nn::Linear linear1_, linear2_;
+  torch::nn::LayerNorm norm2_;
+};
+
+}  // namespace
+
+torch::Tensor sinusoidal_positions(int64_t positions, int64_t width) {
+  const auto position = at::arange(positions, at::kDouble).unsqueeze(1);
+  const auto pair = at::arange(0, width, 2, at::kDouble);
+  const auto angle = position * at::exp(pair * (-std::log(10000.0) / double(width)));
+  // Even columns are sines, odd ones cosines; an odd width lacks the last cosine.
+  const auto both = at::stack({angle.sin(), angle.cos()}, -1).flatten(1);
+  return both.narrow(1, 0, width).to(at::kFloat).contiguous();
+}
+
+Transformer::Transformer(const TransformerOptions& options)
+    : embedding_(
+          register_module("embedding", torch::nn::Embedding(options.vocabulary, options.width))),
+      positions_(register_buffer("positions",
+                                 sinusoidal_positions(options.sequence_length, options.width))),
+      layers_(register_module("layers", torch::nn::ModuleList())),
+      norm_(register_module("norm", torch::nn::LayerNorm(std::vector{options.width}))),
+      decoder_(register_module("decoder", torch::nn::Linear(options.width, options.vocabulary))) {
+  for (int64_t i = 0; i < options.layers; ++i) layers_->push_back(std::make_shared<Layer>(options));
+}
+
+torch::Tensor Transformer::forward(const torch::Tensor& input) {
+  auto hidden = embedding_(input) + positions_.narrow(0, 0, input.size(1));
+  for (const auto& layer : *layers_) hidden = layer->as<Layer>()->forward(hidden);
+  return linear(decoder_, norm_(hidden));
+}
+
+}  // namespace tasks::language_model

@@ -1,0 +1,42 @@
+#pragma once
+/// A causal transformer language model (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762):
+/// layer norms after the residual sums, ReLU, one more layer norm before the vocabulary.
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+
+#include "tasks/task.hpp"
+
+namespace tasks::language_model {
+
+struct TransformerOptions {
+  int64_t vocabulary = 0;
+  int64_t sequence_length = 0;  ///< the longest input
+  int64_t width = 0;            ///< a multiple of heads
+  int64_t heads = 0;
+  int64_t layers = 0;
+  int64_t feed_forward = 0;
+  double dropout = 0;
+};
+
+/// Sines and cosines that tell positions apart, [positions, width]; section 3.5 of the paper.
+torch::Tensor sinusoidal_positions(int64_t positions, int64_t width);
+
+class Transformer : public Model {
+ public:
+  explicit Transformer(const TransformerOptions& options);
+
+  /// input: int64 [batch, sequence]; returns logits [batch, sequence, vocabulary]. The logits at a
+  /// position depend on the words up to it, never on later ones.
+  torch::Tensor forward(const torch::Tensor& input) override;
+
+ private:
+  torch::nn::Embedding embedding_;
+  torch::Tensor positions_;
+  torch::nn::ModuleList layers_;
+  torch::nn::LayerNorm norm_;
+  torch::nn::Linear decoder_;
+};
+
+}  // namespace tasks::language_model

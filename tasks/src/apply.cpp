@@ -1,0 +1,59 @@
+// What options set for a whole process.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <torch/cuda.h>
+#include <torch/utils.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tasks/options.hpp"
+
+namespace tasks {
+namespace {
+
+void check_device(torch::Device device) {
+  if (!device.is_cuda()) return;
+  const auto count = static_cast<int64_t>(torch::cuda::device_count());
+  if (count == 0) {
+    throw Error("--device: there is no GPU here that LibTorch can use; train on --device cpu");
+  }
+  if (device.has_index() && device.index() >= count) {
+    throw Error(fmt::format("--device: there is no {}; the last GPU here is cuda:{}", device.str(),
+                            count - 1));
+  }
+}
+
+void make_deterministic() {
+  // cuBLAS reads this when its first handle is made; the value is the one that PyTorch asks for:
+  // https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  at::globalContext().setDeterministicAlgorithms(/*deterministic=*/true, /*warn_only=*/false);
+  at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(false);
+}
+
+void make_output_folder(const std::filesystem::path& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (!failure && access(folder.c_str(), W_OK | X_OK) != 0) {
+    failure = {errno, std::generic_category()};
+  }
+  if (failure) {
+    throw Error(fmt::format("--output: cannot write into the folder {}: {}; name another",
+                            folder.string(), failure.message()));
+  }
+}
+
+}  // namespace
+
+void apply(const Options& options) {
+  if (options.device) check_device(*options.device);
+  if (options.threads > 0) at::set_num_threads(options.threads);
+  if (options.deterministic) make_deterministic();
+  torch::manual_seed(options.seed);
+  make_output_folder(options.output);
+}
+
+}  // namespace tasks

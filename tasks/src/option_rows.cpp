@@ -1,0 +1,96 @@
+#include "option_rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace tasks {
+namespace {
+
+constexpr int64_t most = 1'000'000'000;
+
+void set_data(Options& options, const Value& value) { options.data = value.text; }
+void set_epochs(Options& options, const Value& value) {
+  options.epochs = parse_integer(value, 1, most);
+}
+void set_max_steps(Options& options, const Value& value) {
+  options.max_steps = parse_integer(value, 0, most);
+}
+void set_batch_size(Options& options, const Value& value) {
+  options.batch_size = parse_integer(value, 1, most);
+}
+
+void set_precision(Options& options, const Value& value) {
+  if (value.text != "fp32" && value.text != "fp64") {
+    throw Error(fmt::format("{}: '{}' is neither fp32 nor fp64", value.where, value.text));
+  }
+  options.precision = value.text == "fp64" ? torch::kFloat64 : torch::kFloat32;
+}
+
+void set_seed(Options& options, const Value& value) {
+  options.seed =
+      static_cast<uint64_t>(parse_integer(value, 0, std::numeric_limits<int64_t>::max()));
+}
+void set_deterministic(Options& options, const Value& value) {
+  options.deterministic = parse_boolean(value);
+}
+
+void set_device(Options& options, const Value& value) {
+  options.device.reset();
+  const std::string& text = value.text;
+  if (text == "auto") return;
+  if (text == "cpu" || text == "cuda") {
+    options.device = torch::Device(text);
+  } else if (text.starts_with("cuda:")) {
+    const auto index = parse_integer({text.substr(5), value.where}, 0, 127);
+    options.device = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
+  } else {
+    throw Error(
+        fmt::format("{}: '{}' is none of auto, cpu, cuda and cuda:<number>", value.where, text));
+  }
+}
+
+void set_backend(Options& options, const Value& value) {
+  if (value.text != "nccl" && value.text != "gloo") {
+    throw Error(fmt::format("{}: '{}' is neither nccl nor gloo", value.where, value.text));
+  }
+  options.backend = value.text;
+}
+void set_threads(Options& options, const Value& value) {
+  options.threads = static_cast<int>(parse_integer(value, 0, 1024));
+}
+
+void set_output(Options& options, const Value& value) {
+  if (value.text.empty()) throw Error(value.where + ": the folder's name is empty");
+  options.output = value.text;
+}
+
+constexpr std::array rows{
+    OptionRow{"data", "DIR", "the task's own", "folder of the data", set_data},
+    OptionRow{"output", "DIR", "output", "folder of what a run writes", set_output},
+    OptionRow{"epochs", "N", "", "passes over the training split", set_epochs},
+    OptionRow{"max-steps", "N", "0", "optimizer steps in all; 0: no limit", set_max_steps},
+    OptionRow{"batch-size", "N", "", "samples per rank and step", set_batch_size},
+    OptionRow{"precision", "fp32|fp64", "fp32", "floating-point type of the model", set_precision},
+    OptionRow{"seed", "N", "0", "of the model, of dropout and of the order of samples", set_seed},
+    OptionRow{"deterministic", "", "false", "only algorithms that give the same bits every time",
+              set_deterministic},
+    OptionRow{"device", "DEVICE", "auto", "auto, cpu, cuda or cuda:<number>; auto: a GPU if any",
+              set_device},
+    OptionRow{"backend", "nccl|gloo", "as the device needs", "how ranks communicate", set_backend},
+    OptionRow{"threads", "N", "0", "CPU threads of a rank; 0: as torch chooses", set_threads},
+};
+
+}  // namespace
+
+std::string OptionRow::key() const {
+  std::string key(name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+std::span<const OptionRow> option_rows() { return rows; }
+
+}  // namespace tasks

@@ -1,0 +1,55 @@
+#include "tasks/options.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "command_line.hpp"
+#include "nearest.hpp"
+#include "option_rows.hpp"
+#include "tasks/registry.hpp"
+
+namespace tasks {
+namespace {
+
+const Entry& find_task(std::span<const Entry> table, std::string_view name) {
+  for (const auto& entry : table) {
+    if (entry.name == name) return entry;
+  }
+  std::vector<std::string_view> names;
+  for (const auto& entry : table) names.push_back(entry.name);
+  throw Error(unknown("task", name, names));
+}
+
+}  // namespace
+
+Options parse_options(std::span<const Entry> table, int argc, const char* const* argv) {
+  const CommandLine given = read_command_line(argc, argv);
+  Options options;
+  options.task = given.task.value_or(std::string(table.front().name));
+  const Entry& task = find_task(table, options.task);
+  options.config = given.config.value_or(std::string(task.configs.front().name));
+  if (given.help) {
+    fmt::print("{}", help_text(table, task, options.config));
+    std::exit(0);
+  }
+  const auto config = Config::load(options.config, task);
+  for (const auto& row : option_rows()) {
+    if (const auto* value = config.find(row.key())) row.set(options, *value);
+    if (const auto value = given.values.find(row.name); value != given.values.end()) {
+      row.set(options, value->second);
+    }
+  }
+  for (const auto& [name, value] :
+       {std::pair{"epochs", options.epochs}, std::pair{"batch-size", options.batch_size}}) {
+    if (value == 0) throw Error(fmt::format("{} does not set --{}; give it", options.config, name));
+  }
+  return options;
+}
+
+std::shared_ptr<Task> make_task(std::span<const Entry> table, const Options& options) {
+  const Entry& task = find_task(table, options.task);
+  return task.make(options, Config::load(options.config, task));
+}
+
+}  // namespace tasks

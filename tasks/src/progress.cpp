@@ -1,0 +1,86 @@
+#include "tasks/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "distributed_utils/process_group.hpp"
+#include "progress_bar.hpp"
+#include "terminal.hpp"
+
+namespace tasks {
+namespace {
+
+constexpr std::chrono::milliseconds redraw_interval{250};
+
+}  // namespace
+
+Progress::Progress(const Options& options, size_t train_size)
+    : max_steps_(options.max_steps),
+      world_size_(distributed_utils::get_world_size()),
+      draws_(distributed_utils::get_rank() == 0 && is_terminal(STDERR_FILENO)) {
+  const auto samples = static_cast<int64_t>(train_size);
+  steps_per_epoch_ = samples / world_size_ / options.batch_size;
+  if (steps_per_epoch_ == 0) {
+    throw Error(fmt::format(
+        "the training split has {} samples, too few for one batch of {} on each of {} ranks; give "
+        "a --batch-size of at most {} or more data",
+        samples, options.batch_size, world_size_, samples / world_size_));
+  }
+  total_steps_ = options.epochs * steps_per_epoch_;
+  if (max_steps_ > 0) total_steps_ = std::min(total_steps_, max_steps_);
+}
+
+Progress::~Progress() { clear(); }
+
+bool Progress::finished() const { return max_steps_ > 0 && steps_ >= max_steps_; }
+
+bool Progress::step(const Loss& loss) {
+  const auto now = Clock::now();
+  measure(now, loss.count);
+  ++steps_;
+  if (!draws_) return !finished();
+  if (finished() || steps_ % steps_per_epoch_ == 0) {
+    clear();
+  } else if (now - drawn_ >= redraw_interval) {
+    drawn_ = now;
+    draw(loss);
+  }
+  return !finished();
+}
+
+void Progress::measure(Clock::time_point now, int64_t targets) {
+  if (steps_ % steps_per_epoch_ != 0) {
+    ++measured_steps_;
+    measured_targets_ += targets * world_size_;
+    measured_ += now - last_;
+  }
+  last_ = now;
+}
+
+void Progress::draw(const Loss& loss) {
+  BarState state{.step = steps_, .total_steps = total_steps_};
+  state.loss = loss.mean().item<double>();
+  if (measured_.count() > 0) {
+    state.targets_per_second = double(measured_targets_) / measured_.count();
+    state.seconds_left = double(std::max<int64_t>(total_steps_ - steps_, 0)) * measured_.count() /
+                         double(measured_steps_);
+  }
+  // The last column stays free: writing it makes some terminals wrap.
+  const auto line = format_bar(state, terminal_width(STDERR_FILENO) - 1, use_colors(STDERR_FILENO));
+  // The cursor goes back to the line's start, so that other output lands on the bar, not behind it.
+  fmt::print(stderr, "\r{}\x1b[K\r", line);
+  std::fflush(stderr);
+  visible_ = true;
+}
+
+void Progress::clear() {
+  if (!visible_) return;
+  fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+  visible_ = false;
+}
+
+}  // namespace tasks

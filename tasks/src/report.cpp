@@ -1,0 +1,30 @@
+// The last words of a trainer that failed.
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tasks/options.hpp"
+#include "terminal.hpp"
+
+namespace tasks {
+namespace {
+
+std::string message(const std::exception& error) {
+  // LibTorch's errors carry a backtrace that helps nobody who did not write LibTorch.
+  if (const auto* torch_error = dynamic_cast<const c10::Error*>(&error)) {
+    const std::string text = torch_error->what_without_backtrace();
+    return text.substr(0, text.find('\n'));
+  }
+  return error.what();
+}
+
+}  // namespace
+
+int report(const std::exception& error) {
+  const bool colors = use_colors(STDERR_FILENO);
+  fmt::print(stderr, "{}error:{} {}\n", colors ? "\x1b[31m" : "", colors ? "\x1b[0m" : "",
+             message(error));
+  return 1;
+}
+
+}  // namespace tasks

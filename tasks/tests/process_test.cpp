@@ -1,0 +1,80 @@
+// What options do to a process, and its last words.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <torch/torch.h>
+
+#include "errors.hpp"
+#include "temporary_folder.hpp"
+
+namespace tasks {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Apply, SetsThreadsSeedAndDeterminismAndMakesTheOutputFolder) {
+  const TemporaryFolder folder;
+  Options options;
+  options.threads = 3;
+  options.deterministic = true;
+  options.seed = 7;
+  options.output = folder.path() / "a" / "b";
+  apply(options);
+  EXPECT_EQ(at::get_num_threads(), 3);
+  EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
+  EXPECT_TRUE(std::filesystem::is_directory(options.output));
+  const auto first = torch::rand({4});
+  apply(options);
+  EXPECT_TRUE(torch::equal(torch::rand({4}), first));
+  options.seed = 8;
+  apply(options);
+  EXPECT_FALSE(torch::equal(torch::rand({4}), first));
+  at::globalContext().setDeterministicAlgorithms(false, false);
+}
+
+TEST(Apply, NamesAnOutputFolderThatCannotBe) {
+  const TemporaryFolder folder;
+  Options options;
+  options.output = folder.write("file", "x") / "below";
+  EXPECT_THAT(error_of([&] { apply(options); }),
+              AllOf(HasSubstr("--output"), HasSubstr(options.output.string())));
+  options.output = folder.path() / "file";
+  EXPECT_THAT(error_of([&] { apply(options); }), HasSubstr("--output"));
+}
+
+TEST(Apply, RefusesAGpuThatIsNotThere) {
+  const TemporaryFolder folder;
+  Options options;
+  options.output = folder.path();
+  options.device = torch::Device(torch::kCUDA, 100);
+  EXPECT_THAT(error_of([&] { apply(options); }), HasSubstr("--device: "));
+}
+
+std::string reported(const std::exception& error) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(report(error), 1);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Report, PrintsTheErrorInOneLineWithoutColoursIntoAFile) {
+  EXPECT_EQ(reported(Error("no such thing")), "error: no such thing\n");
+}
+
+TEST(Report, LeavesOutTheBacktraceOfTorch) {
+  try {
+    TORCH_CHECK(false, "first\nsecond");
+  } catch (const std::exception& error) {
+    EXPECT_EQ(reported(error), "error: first\n");
+  }
+  try {
+    torch::ones({2}) + torch::ones({3});
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_THAT(reported(error), AllOf(HasSubstr("size of tensor"), Not(HasSubstr("frame #"))));
+  }
+}
+
+}  // namespace
+}  // namespace tasks
