@@ -1,0 +1,168 @@
+//@header
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+//@todo 1
+#if INCLUDE
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+#endif
+namespace data = torch::data;
+
+// Trains for one epoch and returns the mean loss per target.
+double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+             torch::Device device, tasks::Progress& progress) {
+  model->train();
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    optimizer.zero_grad();
+    const auto output = model->forward(input);
+    const auto loss = task.loss(output, target);
+    loss.mean().backward();
+    optimizer.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  //@todo 10
+#if ALL_REDUCE
+  all_reduce(totals, ReduceOp::SUM);
+#endif
+  return (totals[0] / totals[1]).template item<double>();
+}
+
+// Returns the mean loss per target over a whole split.
+double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  //@todo 10
+#if ALL_REDUCE
+  all_reduce(totals, ReduceOp::SUM);
+#endif
+  return (totals[0] / totals[1]).template item<double>();
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+
+  //@todo 2
+  //@todo 3
+#if SETUP
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+#else
+  const torch::Device device = options.device.value_or(
+      torch::Device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU));
+#endif
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset(tasks::Split::train);
+  const auto valid_set = task->dataset(tasks::Split::validation);
+  const auto test_set = task->dataset(tasks::Split::test);
+
+  //@todo 4
+#if SAMPLER
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+#endif
+
+  // Training drops what does not fill a batch, so that every step averages over equally many.
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  //@todo 5
+#if TRAIN_LOADER
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+#else
+  auto train_loader = data::make_data_loader(
+      train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);
+#endif
+  //@todo 6
+#if VALID_LOADER
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+#else
+  auto valid_loader = data::make_data_loader(
+      valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);
+#endif
+  //@todo 7
+#if TEST_LOADER
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+#else
+  auto test_loader = data::make_data_loader(
+      test_set, data::samplers::SequentialSampler(*test_set.size()), batches);
+#endif
+
+  const auto module = task->make_model();
+  module->to(device);
+  //@todo 8
+#if DDP
+  const auto model = DistributedDataParallel(module);
+#else
+  const auto model = module;
+#endif
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  double best_loss = std::numeric_limits<double>::infinity();
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    //@todo 9
+#if SET_EPOCH
+    train_sampler.set_epoch(epoch);
+#endif
+    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
+    const double valid_loss = evaluate(*task, model, *valid_loader, device);
+    //@todo 11
+#if PRINT0
+    print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+           task->format(train_loss), task->format(valid_loss));
+#else
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(train_loss), task->format(valid_loss));
+#endif
+    if (valid_loss < best_loss) {
+      best_loss = valid_loss;
+      //@todo 12
+#if SAVE0
+      save0(*model, options.output / "model-best.safetensors");
+#else
+      torch::save(model, options.output / "model-best.pt");
+#endif
+    }
+  }
+
+  const double test_loss = evaluate(*task, model, *test_loader, device);
+  //@todo 11
+#if PRINT0
+  print0("best validation loss: {}", task->describe(best_loss));
+  print0("test loss: {}", task->describe(test_loss));
+#else
+  fmt::println("best validation loss: {}", task->describe(best_loss));
+  fmt::println("test loss: {}", task->describe(test_loss));
+#endif
+  //@todo 12
+#if SAVE0
+  save0(*model, options.output / "model-final.safetensors");
+#else
+  torch::save(model, options.output / "model-final.pt");
+#endif
+  //@todo 13
+#if DESTROY
+  destroy_process_group();
+#endif
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

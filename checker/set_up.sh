@@ -1,0 +1,129 @@
+# shellcheck shell=bash
+# What ./workbook does the first time, or after an interruption: packages, compiler, LibTorch, CMake,
+# checker. It is sourced with root, log, venv, build, config (cpu, cuda or sanitize), tests (ON or
+# OFF), prefixes (of CMAKE_PREFIX_PATH), fail and say.
+# shellcheck disable=SC2154
+torch=2.11.0 options=()
+
+stage() {  # stage TITLE COMMAND...: one calm line; what the command says goes to the log
+  local title=$1 start=$SECONDS result='done'; shift
+  if [ -t 2 ]; then printf '  %s ...' "$title" >&2; fi
+  { echo "== $title: $*"; "$@"; } >>"$log" 2>&1 </dev/null || result=failed
+  if [ -t 2 ]; then printf '\r\033[K' >&2; fi
+  say "$title: $result ($((SECONDS - start)) s)"
+  [ $result = 'done' ]
+}
+explain() {  # explain WHAT MEND: why the last stage failed, as far as its output tells
+  local last; last=$(tac "$log" | sed '/^== /q' | tac)
+  case $last in
+    *'No space left'*) fail "the disk is full. Mend: free some space (df -h '$root'), then run this again." ;;
+    *'emporary failure'*|*'ould not resolve'*|*unreachable*|*onnection*|*'from versions: none'*|*roxy*) fail "$1: no network. Mend: $2" ;;
+    *) tail -n 15 "$log" >&2; fail "$1. Mend: $2 (Everything it said is in $log.)" ;;
+  esac
+}
+enough_space() {
+  local free; free=$(df -Pk "$root" | awk 'NR == 2 {print int($4 / 1048576)}')
+  [ "$free" -ge "$1" ] || fail "$1 GB of free disk space are needed in $root, and there are $free." \
+    "Mend: free some, or put the project on another disk."
+}
+at_least() { [ "$(printf '%s\n' "$@" | sort -V | head -n 1)" = "$2" ]; }  # at_least VERSION LEAST
+find_compiler() {
+  local name version least names=(clang++ clang++-{21..14} g++ g++-{16..12})
+  if [ -n "${CXX:-}" ]; then names=("$CXX"); fi
+  for name in "${names[@]}"; do
+    version=$("$name" -dumpfullversion -dumpversion 2>/dev/null) || continue
+    if "$name" --version | grep -q clang; then least=14; else least=12; fi
+    # A compiler may be new and yet lack its standard library.
+    if at_least "$version" $least && echo '#include <concepts>' | "$name" -std=c++20 -fsyntax-only -x c++ - 2>/dev/null; then echo "$name"; return; fi
+  done
+  fail "${CXX:+$CXX is }no C++20 compiler${CXX:+ that will do}; GCC 12 or clang 14 is the least." \
+    "Mend: sudo apt-get install clang; on a cluster: module load <a newer compiler>; or CXX=<compiler> ./workbook start"
+}
+find_python() {
+  local name
+  for name in python3 python3.{14..10}; do
+    if "$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then echo "$name"; return; fi
+  done
+  fail "no Python 3.10 or newer with venv found. Mend: sudo apt-get install python3-venv; on a cluster: module load Python"
+}
+apt_packages() {
+  command -v apt-get >/dev/null || return 0
+  local name missing=() names=(clang cmake ninja-build python3-venv libcxxopts-dev libyaml-cpp-dev nlohmann-json3-dev libpugixml-dev libgloo-dev)
+  if [ "$tests" = ON ]; then names+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck); fi
+  for name in "${names[@]}"; do
+    dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || missing+=("$name")
+  done
+  if [ ${#missing[@]} = 0 ]; then return 0; fi
+  if [ "$(id -u)" != 0 ]; then say "going on without, for want of root: sudo apt-get install ${missing[*]}"; return 0; fi
+  stage "installing ${#missing[@]} packages with apt" env DEBIAN_FRONTEND=noninteractive \
+    sh -c 'apt-get update && apt-get install -y --no-install-recommends "$@"' apt "${missing[@]}" || say "going on without ${missing[*]}"
+}
+in_venv() {  # in_venv MARK TITLE PACKAGE...: pip, once for each mark; a .venv without marks is made anew
+  local mark=$venv/.has-$1 title=$2 python; shift 2
+  if [ -e "$mark" ]; then return 0; fi
+  if ! compgen -G "$venv/.has-*" >/dev/null; then
+    python=$(find_python) || exit 1
+    rm -rf "$venv"
+    stage "making .venv" "$python" -m venv "$venv" || explain "Python cannot make .venv" "sudo apt-get install python3-venv, then run this again."
+  fi
+  stage "$title" "$venv/bin/python3" -m pip install --disable-pip-version-check "$@" ||
+    explain "$title failed" "run this again with a network; or bring LibTorch $torch and say CMAKE_PREFIX_PATH=<folder that holds torch/> ./workbook start"
+  touch "$mark"
+}
+build_tools() {
+  if at_least "$(cmake --version 2>/dev/null | awk 'NR == 1 {print $3}')" 3.24 && command -v ninja >/dev/null; then return 0; fi
+  in_venv tools "installing cmake and ninja from PyPI" 'cmake<5' ninja
+  export PATH=$venv/bin:$PATH
+}
+is_libtorch() {
+  local version=$1/include/torch/headeronly/version.h library=torch_cpu
+  if [ "$config" = cuda ]; then library=torch_cuda; fi
+  [ -e "$1/lib/lib$library.so" ] && [ "$(awk '/define TORCH_VERSION_(MAJOR|MINOR|PATCH) /{v = v "." $3} END {print v}' "$version" 2>/dev/null)" = .$torch ]
+}
+libtorch() {
+  local place theirs
+  theirs=$(python3 -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])' 2>/dev/null)
+  for place in ${prefixes[@]+"${prefixes[@]}" "${prefixes[@]/%//torch}"} "$theirs"; do
+    if is_libtorch "$place"; then return 0; fi
+  done
+  if [ -n "$theirs" ] && [ "${theirs#"$venv"}" = "$theirs" ]; then say "python3's torch is not the LibTorch $torch that is needed; that goes into .venv"; fi
+  # Python itself can import only the whole wheel; C++ programs for CPUs do with a third of it.
+  if [ "$config" = cuda ] || [ "$tests" = ON ]; then
+    [ -e "$venv/.has-whole" ] || enough_space 9
+    in_venv whole "installing LibTorch $torch (4.5 GB)" torch==$torch numpy safetensors
+  elif ! [ -e "$venv/.has-whole" ]; then
+    [ -e "$venv/.has-cpu" ] || enough_space 4
+    in_venv cpu "installing LibTorch $torch (1.3 GB)" --no-deps torch==$torch nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
+  fi
+}
+cuda_toolkit() {
+  if nvcc --version 2>/dev/null | grep -q 'release 13\.'; then return 0; fi
+  in_venv nvcc "installing the CUDA 13.0 toolkit" 'cuda-toolkit[nvcc,cccl]==13.0.2' nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88
+  local kit library
+  for kit in "$venv"/lib/python3*/site-packages/nvidia/cu13; do :; done
+  # The wheels lack what a linker looks for: names without versions, in lib64.
+  for library in "$kit"/lib/lib*.so.*; do ln -sf "${library##*/}" "${library%%.so.*}.so"; done
+  ln -sfn lib "$kit/lib64"
+  options+=("-DCUDAToolkit_ROOT=$kit" "-DCMAKE_CUDA_COMPILER=$kit/bin/nvcc")
+}
+set_up() {
+  say "setting up build/$config, once (its tools write to build/setup.log)"
+  rm -f "$build/set-up"
+  enough_space 2
+  apt_packages
+  local compiler; compiler=$(find_compiler) || exit 1
+  build_tools
+  libtorch
+  if [ "$config" = cuda ]; then cuda_toolkit; fi
+  if [ "$tests" = ON ]; then options+=(-DWORLDSIZE_TESTS=ON -DWORLDSIZE_BENCHMARKS=ON); fi
+  if [ ${#prefixes[@]} != 0 ]; then options+=("-DCMAKE_PREFIX_PATH=$(IFS=';'; echo "${prefixes[*]}")"); fi
+  local configure=(cmake -S "$root" --preset "$config" -Wno-dev ${options[@]+"${options[@]}"})
+  # What an interrupted or different set-up left in the cache is tried as it is, then thrown away.
+  if ! [ -e "$build/build.ninja" ] || ! stage "configuring build/$config again" "${configure[@]}"; then
+    stage "configuring build/$config" "${configure[@]}" --fresh "-DCMAKE_CXX_COMPILER=$compiler" ||
+      explain "CMake cannot configure the project" "as the lines above say."
+  fi
+  stage "building the checker" cmake --build "$build" --target checker || explain "the checker does not build" "as the lines above say."
+  if [ "$config" != sanitize ]; then ln -sfn "$config/compile_commands.json" "$root/build/compile_commands.json"; fi
+  echo "tests $tests" >"$build/set-up"
+}

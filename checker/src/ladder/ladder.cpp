@@ -1,0 +1,34 @@
+#include "ladder/ladder.hpp"
+
+#include <algorithm>
+
+#include "support/error.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+std::filesystem::path Ladder::file_of(const Todo& todo) const {
+  if (job.todos().contains(todo.number)) {
+    return std::filesystem::path("sbatch") / (todo.step + ".sbatch");
+  }
+  return std::filesystem::path("steps") / todo.step / "train.cpp";
+}
+
+bool Ladder::edits_job(const Step& step) const {
+  const auto places = job.todos();
+  return std::ranges::any_of(step.todos, [&](int todo) { return places.contains(todo); });
+}
+
+const Step& Ladder::step(std::string_view name) const {
+  std::string padded(name);
+  if (padded.size() == 1) padded.insert(0, "0");
+  for (const auto& candidate : steps) {
+    if (candidate.name == name || candidate.digits() == padded) return candidate;
+  }
+  std::vector<std::string> names;
+  for (const auto& candidate : steps) names.push_back(candidate.name);
+  throw UsageError("There is no step " + std::string(name) + ". The steps are " +
+                   join(names, ", ") + ".");
+}
+
+}  // namespace checker

@@ -1,0 +1,222 @@
+// Reads the ladder's files and checks each by itself and all of them together.
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <regex>
+
+#include "ladder/ladder.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+[[noreturn]] void fail(const fs::path& file, const YAML::Mark& mark, const std::string& what) {
+  const std::string line = mark.is_null() ? "" : ":" + std::to_string(mark.line + 1);
+  throw Error(file.string() + line + ": " + what);
+}
+
+YAML::Node read_yaml(const fs::path& file) {
+  const std::string text = read_file(file);
+  try {
+    return YAML::Load(text);
+  } catch (const YAML::ParserException& error) {
+    fail(file, error.mark, error.msg);
+  }
+}
+
+/// A mapping that is read key by key, so that a key nobody asked for is an error.
+class Mapping {
+ public:
+  Mapping(const fs::path& file, const YAML::Node& node, std::vector<std::string> known)
+      : file_(file), node_(node), known_(std::move(known)) {
+    if (!node.IsMap()) fail(file_, node.Mark(), "a mapping (key: value) is expected here.");
+    for (const auto& entry : node) {
+      const auto key = entry.first.as<std::string>();
+      if (std::ranges::find(known_, key) == known_.end()) {
+        fail(file_, entry.first.Mark(), "unknown key " + key + did_you_mean(key, known_));
+      }
+    }
+  }
+
+  YAML::Node node(const std::string& key) const {
+    const auto value = node_[key];
+    if (!value) fail(file_, node_.Mark(), "the key " + key + " is missing.");
+    return value;
+  }
+
+  std::string text(const std::string& key) const {
+    const auto value = node(key);
+    const std::string text(value.IsScalar() ? trim(value.Scalar()) : "");
+    if (text.empty()) fail(file_, value.Mark(), key + " must be a text.");
+    return text;
+  }
+
+  std::string line(const std::string& key) const {
+    auto text = this->text(key);
+    if (text.find('\n') != text.npos) fail(file_, node(key).Mark(), key + " must be one line.");
+    return text;
+  }
+
+  bool has(const std::string& key) const { return node_[key].IsDefined(); }
+
+  template <typename T>
+  std::vector<T> list(const std::string& key) const {
+    try {
+      return node(key).as<std::vector<T>>();
+    } catch (const YAML::Exception&) {
+      fail(file_, node(key).Mark(), key + " must be a list, in square brackets.");
+    }
+  }
+
+ private:
+  const fs::path& file_;
+  YAML::Node node_;
+  std::vector<std::string> known_;
+};
+
+Step read_step(const fs::path& file, const YAML::Node& node, int number) {
+  const Mapping mapping(file, node, {"name", "title", "intro", "run", "todos"});
+  Step step{.number = number,
+            .name = mapping.line("name"),
+            .title = mapping.line("title"),
+            .intro = mapping.text("intro"),
+            .run = mapping.line("run"),
+            .todos = mapping.list<int>("todos")};
+  static const std::regex form("[0-9]{2}_[a-z0-9_]+");
+  if (!std::regex_match(step.name, form) || std::stoi(step.digits()) != number) {
+    fail(file, node.Mark(),
+         "the name " + step.name + " must begin with the step's number, " + std::to_string(number) +
+             " in two digits, and _.");
+  }
+  return step;
+}
+
+Todo read_todo(const fs::path& file, int number) {
+  const Mapping mapping(
+      file, read_yaml(file),
+      {"title", "done", "step", "features", "here_too", "text", "hint", "explanation"});
+  return {.number = number,
+          .title = mapping.line("title"),
+          .done = mapping.line("done"),
+          .step = mapping.line("step"),
+          .features = mapping.list<std::string>("features"),
+          .here_too = mapping.has("here_too") ? mapping.line("here_too") : "",
+          .text = mapping.text("text"),
+          .hint = mapping.text("hint"),
+          .explanation = mapping.text("explanation")};
+}
+
+fs::path todo_file(const fs::path& folder, int number) {
+  const std::string digits = std::to_string(number);
+  return folder / "todos" / ((number < 10 ? "0" : "") + digits + ".yaml");
+}
+
+std::vector<Step> read_steps(const fs::path& file) {
+  const Mapping mapping(file, read_yaml(file), {"steps"});
+  const auto nodes = mapping.node("steps");
+  if (!nodes.IsSequence() || nodes.size() == 0) fail(file, nodes.Mark(), "steps must be a list.");
+  std::vector<Step> steps;
+  int next_todo = 1;
+  for (const auto& node : nodes) {
+    steps.push_back(read_step(file, node, static_cast<int>(steps.size()) + 1));
+    for (const int todo : steps.back().todos) {
+      if (todo != next_todo++) {
+        fail(file, node["todos"].Mark(),
+             "TODO " + std::to_string(todo) + " stands where TODO " +
+                 std::to_string(next_todo - 1) + " is due.");
+      }
+    }
+  }
+  return steps;
+}
+
+std::map<int, Todo> read_todos(const fs::path& folder, const std::vector<Step>& steps) {
+  std::map<int, Todo> todos;
+  for (const auto& step : steps) {
+    for (const int number : step.todos) {
+      const auto file = todo_file(folder, number);
+      const auto& todo = todos[number] = read_todo(file, number);
+      if (todo.step != step.name) {
+        throw Error(file.string() + ": its step is " + todo.step +
+                    ", but ladder.yaml lists it in " + step.name + ".");
+      }
+    }
+  }
+  for (const auto& entry : fs::directory_iterator(folder / "todos")) {
+    const auto& file = entry.path();
+    const bool listed = std::ranges::any_of(
+        todos, [&](const auto& todo) { return todo_file(folder, todo.first) == file; });
+    if (file.extension() == ".yaml" && !listed) {
+      throw Error(file.string() + ": no step in ladder.yaml lists this TODO.");
+    }
+  }
+  return todos;
+}
+
+void check_features(const Ladder& ladder, const fs::path& folder) {
+  std::vector<std::string> described;
+  for (const auto& [number, todo] : ladder.todos) {
+    described.insert(described.end(), todo.features.begin(), todo.features.end());
+  }
+  std::vector<std::string> used;
+  for (const auto* source : {&ladder.trainer, &ladder.job}) {
+    for (const auto& feature : source->features()) {
+      used.push_back(feature);
+      if (std::ranges::find(described, feature) != described.end()) continue;
+      throw Error(source->where(feature) + ": no TODO switches the feature " + feature + " on" +
+                  did_you_mean(feature, described));
+    }
+  }
+  for (const auto& [number, todo] : ladder.todos) {
+    for (const auto& feature : todo.features) {
+      if (std::ranges::find(used, feature) != used.end()) continue;
+      throw Error(todo_file(folder, number).string() + ": no source has an #if " + feature +
+                  did_you_mean(feature, used));
+    }
+  }
+}
+
+void check_places(const Ladder& ladder, const fs::path& folder) {
+  for (const auto* source : {&ladder.trainer, &ladder.job}) {
+    for (const int todo : source->todos()) {
+      if (ladder.todos.contains(todo)) continue;
+      throw Error(source->where(todo) + ": there is no TODO " + std::to_string(todo) + ".");
+    }
+  }
+  for (const auto& [number, todo] : ladder.todos) {
+    const auto file = todo_file(folder, number).string();
+    const auto in_trainer = ladder.trainer.places(number), in_job = ladder.job.places(number);
+    if ((in_trainer == 0) == (in_job == 0)) {
+      throw Error(file + ": this TODO needs its place in " +
+                  (in_job == 0 ? "trainer.cpp or job.sbatch; it has none."
+                               : "either trainer.cpp or job.sbatch, not in both."));
+    }
+    if ((in_trainer + in_job > 1) == todo.here_too.empty()) {
+      throw Error(file + ": here_too is for TODOs with several places, and they need it.");
+    }
+  }
+}
+
+}  // namespace
+
+Ladder load_ladder(const fs::path& folder) {
+  auto steps = read_steps(folder / "ladder.yaml");
+  auto todos = read_todos(folder, steps);
+  const auto source = [&](const char* name, const char* comment) {
+    return Source((folder / name).string(), comment, read_file(folder / name));
+  };
+  Ladder ladder{std::move(steps), std::move(todos), source("trainer.cpp", "//"),
+                source("job.sbatch", "#")};
+  check_features(ladder, folder);
+  check_places(ladder, folder);
+  return ladder;
+}
+
+}  // namespace checker

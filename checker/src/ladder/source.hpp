@@ -1,0 +1,62 @@
+#pragma once
+/// A master source, from which the files of all steps are made. It is read line by line:
+///
+///   #if FEATURE, #if !FEATURE, #else, #endif   choose lines, as the C preprocessor does
+///   //@todo 4   (#@todo 4 in a job script)     the place of a TODO, on a line of its own
+///   //@header   (#@header)                     the place of the comment on top, once
+///
+/// Everything else is text. Other lines that begin with # (#include, #SBATCH) are text as well.
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace checker {
+
+/// One line after the choice of features: text, or the place of a TODO or of the header.
+struct PlacedLine {
+  std::string text;     ///< of a place: the blanks before it
+  int todo = 0;         ///< the TODO whose place this is; 0: text
+  bool header = false;  ///< the header's place
+};
+
+class Source {
+ public:
+  /// file: its name in errors. comment: what begins a comment, "//" or "#".
+  /// Throws Error "file:line: what" for directives that do not match.
+  Source(std::string file, std::string comment, std::string_view text);
+
+  const std::string& file() const { return file_; }
+  const std::string& comment() const { return comment_; }
+  /// Every feature that an #if names.
+  std::set<std::string> features() const;
+  /// Every TODO that has a place here.
+  std::set<int> todos() const;
+  /// How many places a TODO has here.
+  size_t places(int todo) const;
+  /// "file:line" of the first #if of a feature, or the first place of a TODO.
+  std::string where(const std::string& feature) const;
+  std::string where(int todo) const;
+
+  /// The lines that remain with these features on and all others off.
+  std::vector<PlacedLine> select(const std::set<std::string>& features) const;
+
+ private:
+  enum class Kind { text, if_on, if_off, else_, endif, todo, header };
+  struct Line {
+    Kind kind;
+    std::string text;  ///< of #if: the feature
+    int todo;
+    int number;
+  };
+
+  Line parse(const std::string& text, int number) const;
+  void validate() const;
+  std::string at(int number) const;
+
+  std::string file_;
+  std::string comment_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace checker

@@ -1,0 +1,59 @@
+#include "process/build.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "process/ranks.hpp"
+#include "support/error.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+
+namespace checker {
+
+std::vector<std::string> compiler_messages(std::span<const std::string> output) {
+  std::vector<std::string> messages;
+  bool command = false;  // the line after ninja's "FAILED:" is the whole command
+  for (const auto& line : output) {
+    const bool skip = std::exchange(command, line.starts_with("FAILED: "));
+    const bool progress =
+        line.starts_with("[") && line.find("] ") != line.npos && line.find('/') < line.find(']');
+    if (skip || command || progress || line.starts_with("ninja: ")) continue;
+    messages.push_back(line);
+  }
+  return messages;
+}
+
+void build_targets(const Project& project, std::span<const std::string> targets,
+                   const std::string& title) {
+  Command command{.arguments = {project.cmake, "--build", project.build.string()},
+                  .environment = {"NINJA_STATUS=[%f/%t] "},
+                  .directory = {}};
+  if (!std::getenv("CMAKE_BUILD_PARALLEL_LEVEL")) {
+    const auto cores = std::max(1U, std::thread::hardware_concurrency());
+    command.arguments.insert(command.arguments.end(), {"--parallel", std::to_string(cores)});
+  }
+  command.arguments.emplace_back("--target");
+  command.arguments.insert(command.arguments.end(), targets.begin(), targets.end());
+
+  terminal::Stage stage(title);
+  std::vector<std::string> output;
+  RankOptions options;
+  options.on_line = [&](size_t, bool, std::string_view line) {
+    if (line.starts_with("[")) stage.note(line.substr(0, line.find(']') + 1));
+    output.emplace_back(line);
+    return true;
+  };
+  const auto result = run_ranks({&command, 1}, options);
+  if (result.success()) {
+    const bool idle = std::ranges::find(output, "ninja: no work to do.") != output.end();
+    idle ? stage.idle() : stage.done();
+    return;
+  }
+  stage.failed();
+  if (result.interrupted_by) throw Error("The build was interrupted.");
+  for (const auto& line : compiler_messages(output)) terminal::say(line);
+  throw Error("Building " + join(targets, " ") + " failed; what the compiler says stands above.");
+}
+
+}  // namespace checker

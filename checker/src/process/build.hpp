@@ -1,0 +1,19 @@
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/project.hpp"
+
+namespace checker {
+
+/// Builds these targets with one line on the terminal. On failure prints what the compiler said,
+/// without the build tool's own words, and throws Error.
+void build_targets(const Project& project, std::span<const std::string> targets,
+                   const std::string& title);
+
+/// What matters in a failed build's output: no "[1/7] Building", no "FAILED:", no command lines.
+std::vector<std::string> compiler_messages(std::span<const std::string> output);
+
+}  // namespace checker

@@ -1,0 +1,45 @@
+#pragma once
+/// A group of processes that live and die together: the ranks of one run.
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "process/spawn.hpp"
+
+namespace checker {
+
+struct RankOptions {
+  Wiring wiring;
+  /// How long the others have between SIGTERM and SIGKILL when one rank has failed.
+  std::chrono::milliseconds grace{3000};
+  /// Takes each line; false: nobody wants more, end the run. Not given: the line goes to our own
+  /// standard output or error, with the rank's label before it if there are several.
+  std::function<bool(size_t rank, bool is_error, std::string_view line)> on_line;
+};
+
+struct RankResult {
+  Exit exit;
+  bool ended_by_us = false;  ///< it had not failed by itself
+};
+
+struct GroupResult {
+  std::vector<RankResult> ranks;
+  std::optional<size_t> first_failed;
+  int interrupted_by = 0;      ///< the signal that we got and passed on
+  bool output_closed = false;  ///< nobody read our output any more
+
+  bool success() const { return !first_failed && !interrupted_by && !output_closed; }
+  /// An exit status for the checker itself: 0 only on success.
+  int status() const;
+};
+
+/// Starts one process per command and waits for all. When one fails, the others are ended: SIGTERM
+/// to their process groups, SIGKILL after the grace. SIGINT, SIGTERM and SIGHUP to us are passed
+/// on, a second one kills. At the end no process is left, grandchildren included. Throws Error if a
+/// process cannot be started; those already started are ended.
+GroupResult run_ranks(std::span<const Command> commands, const RankOptions& options);
+
+}  // namespace checker

@@ -1,0 +1,18 @@
+#pragma once
+#include <stdexcept>
+
+namespace checker {
+
+/// Something the user can mend: what() says what is wrong, where, and how to mend it.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A wrong command line; main() adds how to get help.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace checker

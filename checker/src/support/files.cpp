@@ -1,0 +1,60 @@
+#include "support/files.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "support/error.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& file) {
+  std::error_code error;
+  if (fs::is_directory(file, error)) throw Error(file.string() + " is a folder, not a file.");
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  if (stream && stream.peek() != std::ifstream::traits_type::eof()) text << stream.rdbuf();
+  if (!stream.is_open() || stream.bad() || text.bad()) {
+    throw Error("Cannot read " + file.string() + ": " + std::strerror(errno) + ".");
+  }
+  return std::move(text).str();
+}
+
+void write_file(const fs::path& file, std::string_view text) {
+  std::error_code ignored;
+  if (file.has_parent_path()) fs::create_directories(file.parent_path(), ignored);
+  const fs::path beside = file.string() + "." + std::to_string(::getpid()) + ".tmp";
+  errno = 0;
+  std::ofstream stream(beside, std::ios::binary | std::ios::trunc);
+  stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+  stream.close();
+  if (!stream || std::rename(beside.c_str(), file.c_str()) != 0) {
+    const std::string reason = std::strerror(errno);
+    fs::remove(beside, ignored);
+    throw Error("Cannot write " + file.string() + ": " + reason + ".");
+  }
+}
+
+TemporaryFolder::TemporaryFolder() {
+  const char* folder = std::getenv("TMPDIR");
+  std::string pattern = std::string(folder && *folder ? folder : "/tmp") + "/worldsize.XXXXXX";
+  if (!::mkdtemp(pattern.data())) {
+    throw Error("Cannot make a folder " + pattern + ": " + std::strerror(errno) +
+                ". Mend: set TMPDIR to a folder that you may write to.");
+  }
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace checker

@@ -1,0 +1,30 @@
+#pragma once
+/// Files read and written whole.
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace checker {
+
+/// Throws Error naming the file and why it cannot be read.
+std::string read_file(const std::filesystem::path& file);
+
+/// Writes beside the file and renames, so that nobody ever sees half of it. Makes its folder.
+/// Throws Error naming the file and why it cannot be written.
+void write_file(const std::filesystem::path& file, std::string_view text);
+
+/// A new private folder under TMPDIR, removed with everything in it at the end.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace checker

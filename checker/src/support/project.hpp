@@ -1,0 +1,23 @@
+#pragma once
+/// Where things are.
+#include <filesystem>
+#include <string>
+
+namespace checker {
+
+struct Project {
+  std::filesystem::path source;  ///< the folder that holds steps/ and checker/
+  std::filesystem::path build;   ///< the build folder that this program lies in
+  std::string cmake = "cmake";
+  std::string ctest = "ctest";
+
+  std::filesystem::path ladder() const { return source / "checker" / "ladder"; }
+  /// A path as people say it: from the project's folder if it lies in there.
+  std::string shown(const std::filesystem::path& path) const;
+};
+
+/// The project whose build folder this program lies in (<build>/bin/checker). Throws Error if it
+/// lies in none.
+Project find_project();
+
+}  // namespace checker

@@ -1,0 +1,131 @@
+#include "support/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace checker {
+
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    lines.emplace_back(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  return lines;
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+std::string join(std::span<const std::string> parts, std::string_view separator) {
+  std::string joined;
+  for (const auto& part : parts) {
+    if (&part != parts.data()) joined += separator;
+    joined += part;
+  }
+  return joined;
+}
+
+std::vector<std::string> wrap(std::string_view paragraph, size_t width) {
+  std::vector<std::string> lines;
+  while (!(paragraph = trim(paragraph)).empty()) {
+    const auto word = paragraph.substr(0, paragraph.find_first_of(" \t\n"));
+    if (lines.empty() || lines.back().size() + 1 + word.size() > width) {
+      lines.emplace_back(word);
+    } else {
+      lines.back().append(" ").append(word);
+    }
+    paragraph.remove_prefix(word.size());
+  }
+  return lines;
+}
+
+namespace {
+
+// Optimal string alignment: three rows of the classic table are enough.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, change});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+    before.swap(last);
+    last.swap(row);
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  std::string best;
+  size_t least = std::max<size_t>(1, word.size() / 3) + 1;  // beyond this it is another word
+  for (const auto& candidate : candidates) {
+    const bool begins = word.size() >= 2 && candidate.starts_with(word);
+    const size_t distance = begins ? 0 : edit_distance(word, candidate);
+    if (distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const std::string best = nearest(word, candidates);
+  return best.empty() ? "" : ", did you mean " + best + "?";
+}
+
+std::string shell_quote(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string fingerprint(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3;
+  }
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string hex;
+  for (int shift = 60; shift >= 0; shift -= 4) hex += digits[(hash >> shift) & 15];
+  return hex;
+}
+
+std::string format_seconds(double seconds) {
+  std::array<char, 32> text{};
+  if (seconds < 59.95) {
+    std::snprintf(text.data(), text.size(), "%.1f s", seconds);
+  } else {
+    const auto whole = std::llround(seconds);
+    std::snprintf(text.data(), text.size(), "%lld min %02lld s", whole / 60, whole % 60);
+  }
+  return text.data();
+}
+
+std::string count_of(size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
+}  // namespace checker

@@ -1,0 +1,42 @@
+#pragma once
+/// Small helpers for text.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace checker {
+
+/// The lines of a text without their ends; a last line may lack its end.
+std::vector<std::string> split_lines(std::string_view text);
+
+/// Without blanks, tabs and line ends on both sides.
+std::string_view trim(std::string_view text);
+
+std::string join(std::span<const std::string> parts, std::string_view separator);
+
+/// Breaks a paragraph between words into lines of at most `width` bytes; a longer word stands
+/// alone.
+std::vector<std::string> wrap(std::string_view paragraph, size_t width);
+
+/// The candidate that `word` was probably meant to be: fewest insertions, deletions, changes and
+/// swaps of neighbours. Empty if none is near.
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+/// ", did you mean <nearest>?" or nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
+
+/// Quoted so that a POSIX shell reads exactly `text` back, as one word.
+std::string shell_quote(std::string_view text);
+
+/// FNV-1a, 64 bits, in 16 hexadecimal digits: tells a changed file, does not resist an attacker.
+std::string fingerprint(std::string_view text);
+
+/// "0.8 s", "12.3 s", "2 min 05 s".
+std::string format_seconds(double seconds);
+
+/// "1 step", "3 steps".
+std::string count_of(size_t count, std::string_view noun);
+
+}  // namespace checker

@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <array>
+#include <exception>
+
+#include "support/error.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/verbs.hpp"
+
+namespace checker {
+
+namespace {
+
+constexpr std::array<Verb, 6> table{
+    {{"start", "set everything up, train step 01 and say what to do next", run_start},
+     {"run", "build one step and run its ranks on this machine", run_run},
+     {"list", "show the steps and their TODOs", run_list},
+     {"site", "print the site file's settings for sbatch", run_site},
+     {"test", "build everything and run all tests", run_test},
+     {"render", "make steps, solutions and job scripts from the ladder", run_render}}};
+
+void print_help() {
+  terminal::say("Worldsize, the C++ workbook for distributed deep learning.\n");
+  terminal::say("Usage: ./workbook VERB [options]\n");
+  for (const auto& verb : table) {
+    std::string name(verb.name);
+    name.resize(9, ' ');
+    terminal::say("  " + terminal::styled(terminal::Style::bold, name) + std::string(verb.summary));
+  }
+  terminal::say("\n./workbook VERB --help says more about one of them.");
+}
+
+const Verb& find_verb(const std::string& name) {
+  const auto verb = std::ranges::find(table, name, &Verb::name);
+  if (verb != table.end()) return *verb;
+  std::vector<std::string> names;
+  for (const auto& known : table) names.emplace_back(known.name);
+  const auto guess = did_you_mean(name, names);
+  throw UsageError("There is no verb " + name + (guess.empty() ? "." : guess));
+}
+
+}  // namespace
+
+std::span<const Verb> verbs() { return table; }
+
+int dispatch(const Arguments& command_line) {
+  if (command_line.empty() || command_line[0] == "--help" || command_line[0] == "-h" ||
+      command_line[0] == "help") {
+    print_help();
+    return command_line.empty() ? 2 : 0;
+  }
+  std::string help = "./workbook --help";
+  try {
+    const auto& verb = find_verb(command_line[0]);
+    help = "./workbook " + std::string(verb.name) + " --help";
+    const Arguments rest(command_line.begin() + 1, command_line.end());
+    return verb.run(find_project(), rest);
+  } catch (const UsageError& error) {
+    terminal::complain(std::string(error.what()) + " See " + help);
+    return 2;
+  } catch (const std::exception& error) {
+    terminal::complain(error.what());
+    return 1;
+  }
+}
+
+}  // namespace checker

@@ -1,0 +1,57 @@
+#include "ladder/render.hpp"
+
+#include "ladder/update.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+
+namespace checker {
+
+namespace {
+
+int check(const RenderedFiles& files, const std::filesystem::path& folder) {
+  const auto differences = find_differences(files, folder);
+  for (const auto& line : differences) terminal::say(line);
+  if (differences.empty()) {
+    terminal::say(count_of(files.size(), "file") + ", all as rendered.");
+    return 0;
+  }
+  terminal::complain(count_of(differences.size(), "file") +
+                     " not as rendered. Mend: ./workbook render");
+  return 1;
+}
+
+}  // namespace
+
+int run_render(const Project& project, const Arguments& arguments) {
+  cxxopts::Options options("./workbook render",
+                           "Makes steps/, solutions/ and sbatch/ from checker/ladder/.\n");
+  options.add_options()("check", "Write nothing; list what differs, and fail if anything does")(
+      "output", "Where to write (default: the project's folder)", cxxopts::value<std::string>(),
+      "DIR");
+  const auto parsed = parse(options, "[--check] [--output DIR]",
+                            "A file that somebody edited is kept beside the new one, as\n"
+                            "<name>.before-update.",
+                            arguments);
+  if (!parsed) return 0;
+
+  const auto ladder = load_ladder(project.ladder());
+  check_continuity(ladder);
+  const auto files = render_all(ladder);
+  const std::filesystem::path folder =
+      parsed->count("output") ? (*parsed)["output"].as<std::string>() : project.source.string();
+  if (parsed->count("check")) return check(files, folder);
+
+  const auto update = update_files(files, folder);
+  for (const auto& [file, beside] : update.kept) {
+    terminal::say(file.string() + " had edits: kept as " + beside.string());
+  }
+  for (const auto& file : update.removed) terminal::say(file.string() + ": removed");
+  for (const auto& file : update.written) terminal::say(file.string() + ": written");
+  if (update.written.empty() && update.removed.empty()) {
+    terminal::say(count_of(files.size(), "file") + ", all as rendered; nothing to do.");
+  }
+  return 0;
+}
+
+}  // namespace checker

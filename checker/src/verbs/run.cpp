@@ -1,0 +1,48 @@
+#include "process/build.hpp"
+#include "process/trainer.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+#include "verbs/programs.hpp"
+
+namespace checker {
+
+int run_run(const Project& project, const Arguments& arguments) {
+  cxxopts::Options options("./workbook run",
+                           "Builds one step and runs its ranks on this machine.\n");
+  options.add_options()("solution", "Run the reference instead of your own program")(
+      "world", "Number of ranks", cxxopts::value<size_t>()->default_value("1"), "N");
+  options.add_options("hidden")("step", "", cxxopts::value<std::string>());
+  options.parse_positional({"step"});
+  const auto split = split_at_dashes(arguments);
+  const auto parsed = parse(options, "NN [--solution] [--world N] [-- trainer options]",
+                            "What follows -- goes to the trainer; for its options say\n"
+                            "./workbook run 01 -- --help",
+                            split.own);
+  if (!parsed) return 0;
+  if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook run 02.");
+  const auto world_size = (*parsed)["world"].as<size_t>();
+  if (world_size < 1 || world_size > 64) throw UsageError("--world must lie between 1 and 64.");
+
+  const auto ladder = load_ladder(project.ladder());
+  const auto& step = ladder.step((*parsed)["step"].as<std::string>());
+  const auto program = find_program(project, step, parsed->count("solution") > 0);
+  build_targets(project, {&program.target, 1}, "building " + program.target);
+
+  const TemporaryFolder meeting;
+  const TrainerRun run{.program = program.file,
+                       .world_size = world_size,
+                       .arguments = with_output(split.passed_on, program.output),
+                       .store = meeting.path() / "store"};
+  RankOptions ranks;
+  // A single rank gets the terminal itself, and draws its progress bar there.
+  if (world_size == 1) ranks.wiring = {.pipe_output = false, .pipe_error = false};
+  const auto result = run_ranks(rank_commands(run), ranks);
+  // A single rank that ends by itself has said why.
+  const bool said = world_size == 1 && result.first_failed && !result.ranks[0].exit.signal;
+  if (!result.success() && !said) terminal::complain(describe_failure(result));
+  return result.status();
+}
+
+}  // namespace checker

@@ -1,0 +1,106 @@
+#include "process/build.hpp"
+#include "process/lines.hpp"
+#include "process/trainer.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+#include "verbs/programs.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// What the finished run said, after a first line that tells with which options. Written only when
+// the run has succeeded, so that its being there means that the work is done.
+fs::path record_of(const Program& program) { return program.output / "start.log"; }
+
+std::string first_line(const Arguments& options) { return "options: " + join(options, " ") + "\n"; }
+
+// Done is a run of this very program with these options whose files nobody has written to since.
+bool is_done(const Program& program, const Arguments& options) {
+  const auto record = record_of(program);
+  if (!fs::exists(record) || !fs::exists(program.file) ||
+      !read_file(record).starts_with(first_line(options))) {
+    return false;
+  }
+  const auto time = fs::last_write_time(record);
+  for (const auto& entry : fs::directory_iterator(program.output)) {
+    if (entry.last_write_time() > time) return false;
+  }
+  return fs::last_write_time(program.file) <= time;
+}
+
+// Shows what the trainer says as it comes, and keeps it; its progress bar goes to standard error,
+// which is the terminal itself.
+int train(const Program& program, const Arguments& options) {
+  std::error_code ignored;
+  fs::remove(record_of(program), ignored);
+  const TemporaryFolder meeting;
+  const TrainerRun run{.program = program.file,
+                       .world_size = 1,
+                       .arguments = with_output(options, program.output),
+                       .store = meeting.path() / "store"};
+  std::string record = first_line(options);
+  RankOptions ranks;
+  ranks.wiring = {.pipe_output = true, .pipe_error = false};
+  ranks.on_line = [&](size_t, bool, std::string_view line) {
+    record.append(line).append("\n");
+    return write_line(1, "", line);
+  };
+  const auto result = run_ranks(rank_commands(run), ranks);
+  if (!result.success()) {
+    terminal::complain(describe_failure(result));
+    return result.status();
+  }
+  write_file(record_of(program), record);
+  return 0;
+}
+
+void say_what_is_next(const Project& project, const Ladder& ladder, const Program& program) {
+  terminal::say("");
+  terminal::say("The model and its log are in " + project.shown(program.output) + ".");
+  if (ladder.todos.empty()) return;
+  const auto& todo = ladder.todos.begin()->second;
+  const auto& step = ladder.step(todo.step);
+  const auto bold = [](const std::string& text) {
+    return terminal::styled(terminal::Style::bold, text);
+  };
+  terminal::say("");
+  terminal::say("Next is TODO " + std::to_string(todo.number) + ", " + todo.title + ":");
+  terminal::say("  read   " + bold("steps/" + ladder.steps.front().name + "/train.cpp") +
+                ", the program that just ran");
+  terminal::say("  edit   " + bold(ladder.file_of(todo).string()) + ", where it says TODO " +
+                std::to_string(todo.number));
+  terminal::say("  check  " + bold(step.run));
+}
+
+}  // namespace
+
+int run_start(const Project& project, const Arguments& arguments) {
+  cxxopts::Options options("./workbook start", "Trains step 01 and says what to do next.\n");
+  options.add_options()("again", "Train again, even if it is done");
+  const auto split = split_at_dashes(arguments);
+  const auto parsed =
+      parse(options, "[--again] [-- trainer options]",
+            "./workbook takes --cuda and --cpu as well: build for GPUs, or without.", split.own);
+  if (!parsed) return 0;
+
+  const auto ladder = load_ladder(project.ladder());
+  const auto program = find_program(project, ladder.steps.front(), false);
+  build_targets(project, {&program.target, 1}, "building " + program.target);
+  if (!parsed->count("again") && is_done(program, split.passed_on)) {
+    terminal::say("  training: done before (./workbook start --again repeats it)");
+    for (const auto& line : split_lines(read_file(record_of(program)))) {
+      if (!line.starts_with("options: ")) terminal::say(line);
+    }
+  } else if (const int status = train(program, split.passed_on); status != 0) {
+    return status;
+  }
+  say_what_is_next(project, ladder, program);
+  return 0;
+}
+
+}  // namespace checker

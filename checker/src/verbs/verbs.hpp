@@ -1,0 +1,35 @@
+#pragma once
+/// What the checker can do: one function per verb, and the table of them.
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/project.hpp"
+
+namespace checker {
+
+using Arguments = std::vector<std::string>;
+
+/// Each takes what follows the verb and returns the exit status. --help prints the verb's help.
+/// They throw UsageError for a wrong command line and Error for what else the user can mend.
+int run_start(const Project& project, const Arguments& arguments);
+int run_run(const Project& project, const Arguments& arguments);
+int run_list(const Project& project, const Arguments& arguments);
+int run_site(const Project& project, const Arguments& arguments);
+int run_test(const Project& project, const Arguments& arguments);
+int run_render(const Project& project, const Arguments& arguments);
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;
+  int (*run)(const Project&, const Arguments&);
+};
+
+/// In the order of the help.
+std::span<const Verb> verbs();
+
+/// Runs what a command line asks for and reports errors on standard error. Returns the exit status.
+int dispatch(const Arguments& command_line);
+
+}  // namespace checker

@@ -1,0 +1,225 @@
+// The program as a user calls it, from a build folder made up for it.
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+#include "files.hpp"
+#include "support/text.hpp"
+#include "verbs/verbs.hpp"
+
+namespace checker {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() {
+    fs::create_directories(source() / "checker");
+    fs::create_directories(build() / "bin");
+    fs::copy(testing::project_ladder(), source() / "checker/ladder", fs::copy_options::recursive);
+    // A link would not do: the program asks the system where it really lies.
+    fs::copy_file(CHECKER_PROGRAM, build() / "bin/checker");
+    write_file(source() / "sbatch/site.conf", "account = abc\n");
+    use_cmake("exit 1");
+  }
+
+  fs::path source() const { return folder_.path() / "a project"; }
+  fs::path build() const { return source() / "build/cpu"; }
+
+  // A stand-in for cmake --build: a shell script.
+  void use_cmake(const std::string& script) const {
+    const auto file = build() / "cmake";
+    write_file(file, "#!/bin/sh\n" + script + "\n");
+    fs::permissions(file, fs::perms::owner_all);
+    write_file(build() / "CMakeCache.txt", "CMAKE_HOME_DIRECTORY:INTERNAL=" + source().string() +
+                                               "\nCMAKE_COMMAND:INTERNAL=" + file.string() +
+                                               "\nCMAKE_CTEST_COMMAND:INTERNAL=ctest\n");
+  }
+
+  // A stand-in for a built trainer.
+  void use_program(const std::string& name, const std::string& script) const {
+    write_file(build() / "bin" / name, "#!/bin/sh\n" + script + "\n");
+    fs::permissions(build() / "bin" / name, fs::perms::owner_all);
+  }
+
+  testing::Outcome checker(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), (build() / "bin/checker").string());
+    return testing::run_program(arguments);
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_F(CliTest, HelpNamesEveryVerbAndEveryVerbHasHelp) {
+  const auto help = checker({"--help"});
+  EXPECT_EQ(help.status, 0);
+  for (const auto& verb : verbs()) {
+    EXPECT_THAT(help.text, HasSubstr("  " + std::string(verb.name) + " "));
+    const auto own = checker({std::string(verb.name), "--help"});
+    EXPECT_EQ(own.status, 0) << verb.name;
+    EXPECT_THAT(own.text, HasSubstr("./workbook " + std::string(verb.name)));
+  }
+}
+
+TEST_F(CliTest, TheScriptsHelpNamesTheSameVerbs) {
+  const auto help = testing::run_program({PROJECT_FOLDER "/workbook", "--help"});
+  EXPECT_EQ(help.status, 0);
+  for (const auto& verb : verbs()) {
+    std::string name(verb.name);
+    name.resize(9, ' ');
+    EXPECT_THAT(help.text, HasSubstr("  " + name + std::string(verb.summary) + "\n"));
+  }
+}
+
+TEST_F(CliTest, WrongCommandLinesAreExplained) {
+  const auto verb = checker({"rnu"});
+  EXPECT_EQ(verb.status, 2);
+  EXPECT_EQ(verb.text, "error: There is no verb rnu, did you mean run? See ./workbook --help\n");
+  EXPECT_THAT(checker({"run"}).text, HasSubstr("Which step?"));
+  EXPECT_THAT(checker({"run", "99"}).text,
+              HasSubstr("There is no step 99. The steps are 01_serial"));
+  EXPECT_THAT(checker({"run", "02", "03"}).text, HasSubstr("\"03\" is one argument too many"));
+  EXPECT_THAT(checker({"run", "02", "--world", "0"}).text, HasSubstr("between 1 and 64"));
+  EXPECT_THAT(checker({"run", "02", "--world", "two"}).text,
+              HasSubstr("See ./workbook run --help"));
+  EXPECT_THAT(checker({"list", "--frob"}).text, HasSubstr("\"frob\" does not exist"));
+}
+
+TEST_F(CliTest, NothingIsColouredOutsideATerminal) {
+  for (const auto& arguments : {"--help", "list", "site", "rnu"}) {
+    EXPECT_THAT(checker({arguments}).text, Not(HasSubstr("\033"))) << arguments;
+  }
+}
+
+TEST_F(CliTest, ListShowsStepsAndTodos) {
+  const auto list = checker({"list"});
+  EXPECT_THAT(list.text, HasSubstr("02_setup"));
+  EXPECT_THAT(list.text, HasSubstr("    TODO 3   Call setup()\n"));
+}
+
+TEST_F(CliTest, SitePrintsExports) {
+  EXPECT_EQ(checker({"site"}).text, "export SBATCH_ACCOUNT='abc'\n");
+  write_file(source() / "sbatch/site.conf", "gres = gpu:4\n");
+  EXPECT_THAT(checker({"site"}).text, HasSubstr("sbatch/site.conf:1: gres may not be set here"));
+}
+
+TEST_F(CliTest, RenderThenCheckThenEdit) {
+  EXPECT_EQ(checker({"render", "--check"}).status, 1);
+  EXPECT_EQ(checker({"render"}).status, 0);
+  EXPECT_EQ(checker({"render", "--check"}).status, 0);
+  write_file(source() / "steps/02_setup/train.cpp", "mine\n");
+  const auto check = checker({"render", "--check"});
+  EXPECT_EQ(check.status, 1);
+  EXPECT_THAT(check.text, HasSubstr("steps/02_setup/train.cpp: differs\n"));
+  EXPECT_THAT(checker({"render"}).text,
+              HasSubstr("had edits: kept as steps/02_setup/train.cpp.before-update"));
+  EXPECT_EQ(read_file(source() / "steps/02_setup/train.cpp.before-update"), "mine\n");
+}
+
+TEST_F(CliTest, RunLabelsRanksAndPassesOptionsOn) {
+  use_cmake(
+      "echo \"$@\" >"
+      "'" +
+      (build() / "asked").string() + "'");
+  use_program("solution_02", "echo rank $RANK of $WORLD_SIZE: \"$@\"");
+  const auto run = checker({"run", "2", "--solution", "--world", "2", "--", "--max-steps", "3"});
+  EXPECT_EQ(run.status, 0) << run.text;
+  const auto output = " --output " + (build() / "runs/02_setup-solution").string() + "\n";
+  EXPECT_THAT(run.text, HasSubstr("[rank 0] rank 0 of 2: --max-steps 3" + output));
+  EXPECT_THAT(run.text, HasSubstr("[rank 1] rank 1 of 2: --max-steps 3" + output));
+  EXPECT_TRUE(fs::is_directory(build() / "runs/02_setup-solution"));
+  EXPECT_THAT(read_file(build() / "asked"), ::testing::ContainsRegex("--target solution_02\n"));
+}
+
+TEST_F(CliTest, RunLeavesAnOutputOfTheUsersAlone) {
+  use_cmake("exit 0");
+  use_program("step_02", "echo \"$@\"");
+  EXPECT_THAT(checker({"run", "02", "--", "--output=x"}).text, HasSubstr("\n--output=x\n"));
+}
+
+TEST_F(CliTest, RunSaysWhichRankFailed) {
+  use_cmake("exit 0");
+  use_program("step_03", "[ $RANK = 1 ] && exit 7; sleep 60");
+  const auto run = checker({"run", "03", "--world", "3"});
+  EXPECT_EQ(run.status, 7);
+  EXPECT_THAT(run.text, HasSubstr("error: rank 1 failed: exit status 7. The other ranks"));
+}
+
+TEST_F(CliTest, RanksMeetAtAFileThatIsGoneAfterwards) {
+  use_cmake("exit 0");
+  use_program("step_02",
+              "echo $INIT_METHOD; f=${INIT_METHOD#file://}; [ ! -e \"$f\" ] && : >\"$f\"");
+  const auto run = checker({"run", "02"});
+  EXPECT_EQ(run.status, 0) << run.text;
+  const auto at = run.text.find("file://");
+  ASSERT_NE(at, run.text.npos);
+  const auto store = run.text.substr(at + 7, run.text.find('\n', at) - at - 7);
+  EXPECT_FALSE(fs::exists(fs::path(store).parent_path()));
+}
+
+TEST_F(CliTest, ABrokenBuildShowsTheCompilersWords) {
+  use_cmake(
+      "echo '[1/2] Building'; echo 'FAILED: x.o'; echo command; echo 'x.cpp:1: error: oh'; exit 1");
+  const auto run = checker({"run", "02"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.text, HasSubstr("\nx.cpp:1: error: oh\nerror: Building step_02 failed"));
+  EXPECT_THAT(run.text, Not(HasSubstr("command\n")));
+}
+
+TEST_F(CliTest, StartTrainsOnceAndSaysWhatIsNext) {
+  use_cmake("exit 0");
+  use_program("step_01", "echo best validation loss: 4.5; echo trained >>\"$0.count\"");
+  const auto first = checker({"start"});
+  EXPECT_EQ(first.status, 0) << first.text;
+  EXPECT_THAT(first.text, HasSubstr("best validation loss: 4.5\n"));
+  EXPECT_THAT(first.text, HasSubstr("Next is TODO 1, Include distributed_utils"));
+  EXPECT_THAT(first.text, HasSubstr("steps/02_setup/train.cpp"));
+  EXPECT_THAT(first.text, HasSubstr("./workbook run 02 --world 2"));
+  const auto count = build() / "bin/step_01.count";
+  const auto second = checker({"start"});
+  EXPECT_THAT(second.text, HasSubstr("done before"));
+  EXPECT_THAT(second.text, HasSubstr("best validation loss: 4.5\n"));
+  EXPECT_EQ(read_file(count), "trained\n");
+  checker({"start", "--again"});
+  EXPECT_EQ(read_file(count), "trained\ntrained\n");
+  checker({"start", "--", "--seed", "1"});
+  EXPECT_EQ(read_file(count), "trained\ntrained\ntrained\n") << "other options are another run";
+}
+
+TEST_F(CliTest, StartNoticesThatAnotherRunReplacedItsModel) {
+  use_cmake("exit 0");
+  use_program("step_01", "echo trained >>\"$0.count\"");
+  checker({"start"});
+  const auto model = build() / "runs/01_serial/model-final.pt";
+  write_file(model, "another");
+  fs::last_write_time(model, fs::file_time_type::clock::now() + std::chrono::seconds(5));
+  checker({"start"});
+  EXPECT_EQ(read_file(build() / "bin/step_01.count"), "trained\ntrained\n");
+}
+
+TEST_F(CliTest, ABuildWithNothingToDoSaysNothing) {
+  use_cmake("echo 'ninja: no work to do.'");
+  use_program("step_02", "echo hello");
+  EXPECT_EQ(checker({"run", "02"}).text, "hello\n");
+}
+
+TEST_F(CliTest, AStartThatFailedIsNotTakenForDone) {
+  use_cmake("exit 0");
+  use_program("step_01", "echo half; exit 9");
+  EXPECT_EQ(checker({"start"}).status, 9);
+  const auto again = checker({"start"});
+  EXPECT_EQ(again.status, 9);
+  EXPECT_THAT(again.text, Not(HasSubstr("done before")));
+}
+
+TEST_F(CliTest, AProgramOutsideABuildFolderSaysSo) {
+  fs::remove(build() / "CMakeCache.txt");
+  EXPECT_THAT(checker({"list"}).text, HasSubstr("does not lie in a build folder. Mend: "));
+}
+
+}  // namespace
+}  // namespace checker

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs every command of README.md's sh blocks, in the project itself. A command that this script does
+# not know fails the test, so that none is added without being run.
+# usage: readme_test.sh PROJECT SCRATCH_FOLDER
+set -euo pipefail
+cd "$1"
+scratch=$2
+rm -rf "$scratch" && mkdir -p "$scratch/bin"
+export PATH=$scratch/bin:$PWD/.venv/bin:$PATH NO_COLOR=1
+
+# Where there is no Slurm, a stand-in that accepts what sbatch itself would read of a job script.
+if ! command -v sbatch >/dev/null; then
+  cat >"$scratch/bin/sbatch" <<'SBATCH'
+#!/usr/bin/env bash
+head -n 1 "$1" | grep -qx '#!/bin/bash' && bash -n "$1" && grep -q '^#SBATCH --time=' "$1"
+SBATCH
+  chmod +x "$scratch/bin/sbatch"
+fi
+
+edited=no
+./workbook render --check >"$scratch/render.log" 2>&1 || edited=yes
+skipped=()
+run() {
+  echo "== $1"
+  bash -euo pipefail -c "$1" >"$scratch/log" 2>&1 </dev/null || {
+    tail -n 30 "$scratch/log"
+    echo "FAILED: $1"
+    exit 1
+  }
+}
+
+count=0
+while IFS= read -r command; do
+  count=$((count + 1))
+  case $command in
+    './workbook test') run './workbook test --help' ;; # it is what runs this test
+    './workbook start' | './workbook run 0'[1-7]* | './workbook build')
+      if [ $edited = yes ] && [[ $command != *--solution* ]]; then skipped+=("$command"); else run "$command"; fi ;;
+    './workbook list' | 'eval "$(./workbook site)"' | 'sbatch sbatch/'* | 'cmake '*) run "$command" ;;
+    'torchrun '*)
+      if ! torchrun --help >/dev/null 2>&1; then skipped+=("$command"); else run "./workbook run 06 --solution -- --max-steps 1 && OMP_NUM_THREADS=1 $command --output $scratch/output"; fi ;;
+    *) echo "FAILED: no test knows this command of the README: $command"; exit 1 ;;
+  esac
+done < <(awk '/^```sh$/ {inside = 1; next} /^```$/ {inside = 0} inside' README.md)
+
+[ $count -ge 12 ] || { echo "FAILED: only $count commands found in README.md"; exit 1; }
+if [ ${#skipped[@]} != 0 ]; then
+  printf 'not run, because steps/ holds edits or torchrun is missing: %s\n' "${skipped[@]}"
+  exit 77
+fi

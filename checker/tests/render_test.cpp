@@ -1,0 +1,116 @@
+#include "ladder/render.hpp"
+
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "files.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const Ladder& ladder() {
+  static const Ladder loaded = load_ladder(testing::project_ladder());
+  return loaded;
+}
+
+std::string trainer(const char* step, Rendering which) {
+  return render(ladder(), ladder().trainer, ladder().step(step), which);
+}
+
+TEST(Render, AStepHasTheFullTextOfItsOwnTodosOnly) {
+  const auto text = trainer("03", Rendering::step);
+  EXPECT_THAT(text,
+              HasSubstr("  // TODO 4: Make a DistributedSampler for each split.\n  //   Make "));
+  EXPECT_THAT(text, HasSubstr("// TODO 7: "));
+  EXPECT_THAT(text, Not(HasSubstr("TODO 3:")));
+  EXPECT_THAT(text, Not(HasSubstr("TODO 8:")));
+  EXPECT_THAT(text, HasSubstr("setup({"));         // solved before
+  EXPECT_THAT(text, HasSubstr("RandomSampler("));  // still to do
+}
+
+TEST(Render, ASolutionHasOneLinePerPlace) {
+  const auto text = trainer("03", Rendering::solution);
+  EXPECT_THAT(text, HasSubstr("  // TODO 5: each rank trains on its own share.\n"));
+  EXPECT_THAT(text, Not(HasSubstr("//   ")));
+  EXPECT_THAT(text, Not(HasSubstr("RandomSampler(")));
+  EXPECT_THAT(text, HasSubstr("--world 2 --solution"));
+}
+
+TEST(Render, FurtherPlacesGetOneLine) {
+  const auto text = trainer("05", Rendering::step);
+  EXPECT_THAT(text, HasSubstr("  // TODO 10: Average the loss over all ranks.\n  //   "));
+  EXPECT_THAT(text, HasSubstr("\n  // TODO 10, here too: add up the totals of the evaluation"));
+}
+
+TEST(Render, NoMarkerDirectiveOrDoubleBlankLineIsLeft) {
+  for (const auto& [file, text] : render_all(ladder())) {
+    SCOPED_TRACE(file);
+    EXPECT_THAT(text, Not(HasSubstr("@todo")));
+    EXPECT_THAT(text, Not(HasSubstr("@header")));
+    EXPECT_THAT(text, Not(::testing::ContainsRegex("@[A-Z]+@")));
+    EXPECT_THAT(text, Not(HasSubstr("\n\n\n")));
+    for (const auto& line : split_lines(text)) {
+      EXPECT_FALSE(line.starts_with("#if") || line.starts_with("#endif")) << line;
+      EXPECT_LE(line.size(), 100U) << line;
+      EXPECT_EQ(line, line.substr(0, line.find_last_not_of(' ') + 1)) << "blanks at the end";
+    }
+  }
+}
+
+TEST(Render, EveryStepIsTheSolutionBeforeItButForComments) {
+  EXPECT_NO_THROW(check_continuity(ladder()));
+  for (size_t i = 1; i < ladder().steps.size(); ++i) {
+    const auto given = render(ladder(), ladder().trainer, ladder().steps[i], Rendering::step);
+    const auto before =
+        render(ladder(), ladder().trainer, ladder().steps[i - 1], Rendering::solution);
+    EXPECT_EQ(strip_comments(given, "//"), strip_comments(before, "//"));
+    EXPECT_NE(given, before);
+  }
+}
+
+TEST(Render, ContinuityNoticesACommentThatIsTakenForATodos) {
+  const testing::LadderCopy copy;
+  copy.replace("trainer.cpp", "    //@todo 9\n", "    //@todo 9\n    //   Not of the TODO.\n");
+  const auto spoilt = load_ladder(copy.path());
+  EXPECT_THAT(testing::error_of([&] { check_continuity(spoilt); }),
+              HasSubstr("step 04_ddp as given differs from the solution before it"));
+}
+
+TEST(Render, StrippingLeavesOrdinaryComments) {
+  EXPECT_EQ(
+      strip_comments("// Head\n//\n// more\n\n// kept\nint i;\n  // TODO 1: Do.\n  //   text\n"
+                     "  // kept too\n  int j;  // TODO 2 in a line stays\n",
+                     "//"),
+      "\n// kept\nint i;\n  // kept too\n  int j;  // TODO 2 in a line stays\n");
+  EXPECT_EQ(
+      strip_comments("#!/bin/bash\n# Head\n#SBATCH --nodes=1\n# TODO 1: x\n#   y\necho\n", "#"),
+      "#!/bin/bash\n#SBATCH --nodes=1\necho\n");
+}
+
+TEST(Render, OnlyAStepThatEditsTheJobHasASolvedJob) {
+  const auto files = render_all(ladder());
+  EXPECT_TRUE(files.contains("solutions/07_multi_node/07_multi_node.sbatch"));
+  EXPECT_FALSE(files.contains("solutions/06_rank_zero/06_rank_zero.sbatch"));
+  for (const auto& step : ladder().steps) {
+    EXPECT_TRUE(files.contains("sbatch/" + step.name + ".sbatch"));
+    EXPECT_TRUE(files.contains("steps/" + step.name + "/train.cpp"));
+    EXPECT_TRUE(files.contains("solutions/" + step.name + "/train.cpp"));
+  }
+}
+
+TEST(Render, NoTextRefersToALineNumber) {
+  const std::regex line_number("\\b[Ll]ines? [0-9]");
+  for (const auto& [number, todo] : ladder().todos) {
+    for (const auto& text : {todo.text, todo.hint, todo.explanation}) {
+      EXPECT_FALSE(std::regex_search(text, line_number)) << "TODO " << number;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace checker

@@ -1,0 +1,182 @@
+// The trainers of all steps and solutions, freshly rendered, run as a student would run them. A
+// step as given is the solution before it but for comments (rendering made sure), so it is
+// represented by that solution's program.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "files.hpp"
+#include "ladder/ladder.hpp"
+#include "process/trainer.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const Ladder& ladder() {
+  static const Ladder loaded = load_ladder(testing::project_ladder());
+  return loaded;
+}
+
+fs::path solution(int number) {
+  return fs::path(PROGRAM_FOLDER) /
+         ("fresh_solution_" + ladder().steps.at(static_cast<size_t>(number - 1)).digits());
+}
+
+struct TrainerOutcome {
+  GroupResult result;
+  std::vector<std::vector<std::string>> lines;  ///< of each rank, standard output
+  std::string everything;
+
+  /// The numbers after this phrase, in the order in which a rank printed them.
+  std::vector<double> numbers_after(const std::string& phrase, size_t rank = 0) const {
+    std::vector<double> numbers;
+    for (const auto& line : lines.at(rank)) {
+      if (const auto at = line.find(phrase); at != line.npos) {
+        numbers.push_back(std::stod(line.substr(at + phrase.size())));
+      }
+    }
+    return numbers;
+  }
+};
+
+using Arguments = std::vector<std::string>;
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  TrainerOutcome run(const fs::path& program, size_t world_size, Arguments options) const {
+    options.insert(options.begin(), {"--config", TINY_CONFIG, "--device", "cpu"});
+    options.insert(options.end(), {"--output", folder_.path().string()});
+    const TemporaryFolder meeting;
+    const TrainerRun run{program, world_size, options, meeting.path() / "store"};
+    TrainerOutcome outcome;
+    outcome.lines.resize(world_size);
+    RankOptions ranks;
+    ranks.on_line = [&](size_t rank, bool is_error, std::string_view line) {
+      if (!is_error) outcome.lines[rank].emplace_back(line);
+      outcome.everything.append(rank_name(rank)).append(line).append("\n");
+      return true;
+    };
+    outcome.result = run_ranks(rank_commands(run), ranks);
+    return outcome;
+  }
+
+  fs::path output() const { return folder_.path(); }
+
+ private:
+  static std::string rank_name(size_t rank) { return "[rank " + std::to_string(rank) + "] "; }
+
+  TemporaryFolder folder_;
+};
+
+std::vector<int> step_numbers(int first) {
+  std::vector<int> numbers;
+  for (const auto& step : ladder().steps) {
+    if (step.number >= first) numbers.push_back(step.number);
+  }
+  return numbers;
+}
+
+const auto step_name = [](const auto& info) {
+  return ladder().steps.at(static_cast<size_t>(info.param - 1)).name;
+};
+
+class StepAsGiven : public TrainerTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(StepAsGiven, RunsAlone) {
+  const auto outcome = run(solution(std::max(1, GetParam() - 1)), 1, {"--max-steps", "3"});
+  EXPECT_TRUE(outcome.result.success()) << outcome.everything;
+  EXPECT_THAT(outcome.everything, HasSubstr("test loss: "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Step, StepAsGiven, ::testing::ValuesIn(step_numbers(1)), step_name);
+
+class Solution : public TrainerTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(Solution, RunsOnOneTwoAndThreeRanks) {
+  for (const size_t world_size : {1U, 2U, 3U}) {
+    const auto outcome = run(solution(GetParam()), world_size, {"--max-steps", "3"});
+    EXPECT_TRUE(outcome.result.success()) << outcome.everything;
+    EXPECT_EQ(outcome.numbers_after("test loss: ").size(), 1U) << outcome.everything;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Step, Solution, ::testing::ValuesIn(step_numbers(2)), step_name);
+
+TEST_F(TrainerTest, TheAllReducedLossIsTheSameOnEveryRank) {
+  const auto outcome = run(solution(5), 3, {"--max-steps", "3"});
+  ASSERT_TRUE(outcome.result.success()) << outcome.everything;
+  EXPECT_EQ(outcome.lines[1], outcome.lines[0]);
+  EXPECT_EQ(outcome.lines[2], outcome.lines[0]);
+}
+
+TEST_F(TrainerTest, BeforeThatEachRankReportsItsOwnShare) {
+  const auto outcome = run(solution(4), 2, {"--max-steps", "3"});
+  ASSERT_TRUE(outcome.result.success()) << outcome.everything;
+  EXPECT_NE(outcome.numbers_after("validation loss ", 0),
+            outcome.numbers_after("validation loss ", 1));
+}
+
+TEST_F(TrainerTest, InTheEndOnlyRankZeroSpeaksAndBothModelsAreSaved) {
+  const auto outcome = run(solution(6), 3, {"--max-steps", "3"});
+  ASSERT_TRUE(outcome.result.success()) << outcome.everything;
+  EXPECT_FALSE(outcome.lines[0].empty());
+  EXPECT_TRUE(outcome.lines[1].empty()) << outcome.everything;
+  EXPECT_TRUE(outcome.lines[2].empty()) << outcome.everything;
+  EXPECT_TRUE(fs::exists(output() / "model-best.safetensors"));
+  EXPECT_TRUE(fs::exists(output() / "model-final.safetensors"));
+}
+
+// In double precision, on the same global batches (12 samples a step), ranks may differ only in the
+// order of sums.
+TEST_F(TrainerTest, LossesOnManyRanksAreThoseOfOne) {
+  const std::vector<std::string> common{"--precision", "fp64", "--epochs", "2", "--deterministic"};
+  std::vector<TrainerOutcome> outcomes;
+  for (const size_t world_size : {1U, 2U, 3U}) {
+    auto options = common;
+    options.insert(options.end(), {"--batch-size", std::to_string(12 / world_size)});
+    outcomes.push_back(run(solution(6), world_size, options));
+    ASSERT_TRUE(outcomes.back().result.success()) << outcomes.back().everything;
+  }
+  for (const std::string phrase : {"training loss ", "validation loss ", "test loss: "}) {
+    const auto expected = outcomes[0].numbers_after(phrase);
+    ASSERT_FALSE(expected.empty()) << outcomes[0].everything;
+    for (const size_t other : {1U, 2U}) {
+      const auto actual = outcomes[other].numbers_after(phrase);
+      ASSERT_EQ(actual.size(), expected.size());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        // The closing lines are for people and shorter than the rest.
+        const double tolerance = phrase == "test loss: " ? 1e-3 : 1e-10 * std::abs(expected[i]);
+        EXPECT_NEAR(actual[i], expected[i], tolerance) << phrase << "on " << other + 1 << " ranks";
+      }
+    }
+  }
+}
+
+TEST_F(TrainerTest, AWrongOptionEndsAllRanksWithOneSentence) {
+  const auto outcome = run(solution(6), 2, {"--frobnicate"});
+  EXPECT_FALSE(outcome.result.success());
+  EXPECT_THAT(outcome.everything, HasSubstr("frobnicate"));
+}
+
+TEST_F(TrainerTest, TorchrunStartsTheFinishedTrainer) {
+  const std::string find =
+      "for t in " + shell_quote(VENV_TORCHRUN) +
+      " torchrun; do \"$t\" --help >/dev/null 2>&1 && echo \"$t\" && break; done";
+  const auto torchrun = std::string(trim(testing::run_program({"sh", "-c", find}).text));
+  if (torchrun.empty()) GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
+  const auto outcome = testing::run_program(
+      {torchrun, "--no-python", "--nnodes=1", "--nproc-per-node=2", "--rdzv-backend=c10d",
+       "--rdzv-endpoint=localhost:0", solution(6).string(), "--config", TINY_CONFIG, "--device",
+       "cpu", "--max-steps", "3", "--output", output().string()});
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  const auto first = outcome.text.find("test loss: ");
+  EXPECT_NE(first, outcome.text.npos) << outcome.text;
+  EXPECT_EQ(outcome.text.find("test loss: ", first + 1), outcome.text.npos) << outcome.text;
+}
+
+}  // namespace
+}  // namespace checker

@@ -1,0 +1,105 @@
+// Solution of step 05: The reported loss is everybody's.
+//
+// The ranks train one model, but each reports the loss of its own share, so that the numbers differ
+// from rank to rank. After this step every rank knows the loss over all the data.
+//
+// Run it: ./workbook run 05 --world 2 --solution
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Trains for one epoch and returns the mean loss per target.
+double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+             torch::Device device, tasks::Progress& progress) {
+  model->train();
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    optimizer.zero_grad();
+    const auto output = model->forward(input);
+    const auto loss = task.loss(output, target);
+    loss.mean().backward();
+    optimizer.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  // TODO 10: the totals of all ranks together.
+  all_reduce(totals, ReduceOp::SUM);
+  return (totals[0] / totals[1]).template item<double>();
+}
+
+// Returns the mean loss per target over a whole split.
+double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  // TODO 10: the totals of all ranks together.
+  all_reduce(totals, ReduceOp::SUM);
+  return (totals[0] / totals[1]).template item<double>();
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset(tasks::Split::train);
+  const auto valid_set = task->dataset(tasks::Split::validation);
+  const auto test_set = task->dataset(tasks::Split::test);
+
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+
+  // Training drops what does not fill a batch, so that every step averages over equally many.
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  const auto model = DistributedDataParallel(module);
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  double best_loss = std::numeric_limits<double>::infinity();
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    train_sampler.set_epoch(epoch);
+    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
+    const double valid_loss = evaluate(*task, model, *valid_loader, device);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(train_loss), task->format(valid_loss));
+    if (valid_loss < best_loss) {
+      best_loss = valid_loss;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const double test_loss = evaluate(*task, model, *test_loader, device);
+  fmt::println("best validation loss: {}", task->describe(best_loss));
+  fmt::println("test loss: {}", task->describe(test_loss));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

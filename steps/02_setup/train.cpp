@@ -1,0 +1,114 @@
+// Step 02: Several processes find each other.
+//
+// The same program is started once per device; each copy is a rank. After this step the ranks know
+// each other and each has a device of its own. They still all do the same work.
+//
+// Run it: ./workbook run 02 --world 2
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+// TODO 1: Include distributed_utils.
+//   Include "distributed_utils/distributed_utils.hpp" here, and below it open its namespace:
+//     using namespace distributed_utils;
+//   PyTorch's C++ API lacks what a distributed trainer needs, such as DistributedSampler and
+//   DistributedDataParallel. This library has it, under the names that Python uses.
+//   Expect no difference yet: the program compiles and trains as before.
+namespace data = torch::data;
+
+// Trains for one epoch and returns the mean loss per target.
+double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+             torch::Device device, tasks::Progress& progress) {
+  model->train();
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    optimizer.zero_grad();
+    const auto output = model->forward(input);
+    const auto loss = task.loss(output, target);
+    loss.mean().backward();
+    optimizer.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  return (totals[0] / totals[1]).template item<double>();
+}
+
+// Returns the mean loss per target over a whole split.
+double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  return (totals[0] / totals[1]).template item<double>();
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+
+  // TODO 2: Remove the hand-picked device.
+  //   Delete the statement below that declares `device`.
+  //   It is right for one process and wrong for four: every rank would run the same line and pick
+  //   the same first GPU, which then does all the work while the others idle. Which device is whose
+  //   is for setup() to say (TODO 3).
+  //   Do TODO 3 in the same go: in between, the program does not compile.
+  // TODO 3: Call setup().
+  //   Call setup() here, in place of what TODO 2 removed, with the backend and the device of
+  //   `options`:
+  //     const auto [rank, local_rank, world_size, device] = setup({.backend = ..., .device = ...});
+  //   It connects this process with the others to a process group, and returns who it is in it:
+  //   `rank` counts from 0 to world_size - 1 over all nodes, `local_rank` within one node.
+  //   Expect every line twice with --world 2: there are two ranks, and each still does all the
+  //   work.
+  const torch::Device device = options.device.value_or(
+      torch::Device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU));
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset(tasks::Split::train);
+  const auto valid_set = task->dataset(tasks::Split::validation);
+  const auto test_set = task->dataset(tasks::Split::test);
+
+  // Training drops what does not fill a batch, so that every step averages over equally many.
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(
+      train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);
+  auto valid_loader = data::make_data_loader(
+      valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);
+  auto test_loader = data::make_data_loader(
+      test_set, data::samplers::SequentialSampler(*test_set.size()), batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  const auto model = module;
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  double best_loss = std::numeric_limits<double>::infinity();
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
+    const double valid_loss = evaluate(*task, model, *valid_loader, device);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(train_loss), task->format(valid_loss));
+    if (valid_loss < best_loss) {
+      best_loss = valid_loss;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const double test_loss = evaluate(*task, model, *test_loader, device);
+  fmt::println("best validation loss: {}", task->describe(best_loss));
+  fmt::println("test loss: {}", task->describe(test_loss));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

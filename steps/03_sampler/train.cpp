@@ -1,0 +1,126 @@
+// Step 03: Each rank gets its share of the data.
+//
+// The ranks know each other, but every one of them still works through all the data. After this
+// step each rank sees a part of its own, and an epoch takes fewer steps the more ranks there are.
+//
+// Run it: ./workbook run 03 --world 2
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Trains for one epoch and returns the mean loss per target.
+double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+             torch::Device device, tasks::Progress& progress) {
+  model->train();
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    optimizer.zero_grad();
+    const auto output = model->forward(input);
+    const auto loss = task.loss(output, target);
+    loss.mean().backward();
+    optimizer.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  return (totals[0] / totals[1]).template item<double>();
+}
+
+// Returns the mean loss per target over a whole split.
+double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  return (totals[0] / totals[1]).template item<double>();
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset(tasks::Split::train);
+  const auto valid_set = task->dataset(tasks::Split::validation);
+  const auto test_set = task->dataset(tasks::Split::test);
+
+  // TODO 4: Make a DistributedSampler for each split.
+  //   Make three samplers here, train_sampler, valid_sampler and test_sampler, each like this one:
+  //     DistributedSampler train_sampler(*train_set.size(), {...});
+  //   In the braces, for training: .shuffle = true, .seed = options.seed, .drop_last = true, so
+  //   that all ranks take equally many steps. For validation and test: .shuffle = false, .pad =
+  //   false, so that every sample counts exactly once even where the ranks cannot share evenly.
+  //   A sampler decides which samples a rank sees. This one deals them out like cards: of W ranks,
+  //   rank r takes the r-th, the (r+W)-th, the (r+2W)-th, and no two ranks hold the same card.
+  //   Expect no difference yet: the loaders do not use the samplers before TODO 5, 6 and 7.
+
+  // Training drops what does not fill a batch, so that every step averages over equally many.
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  // TODO 5: Deal out the training data.
+  //   Give the training loader train_sampler in place of the RandomSampler.
+  //   A RandomSampler draws from all of the data on every rank, so that two ranks do the same work
+  //   twice. The shuffling is not lost: the DistributedSampler does it now, the same way on all
+  //   ranks.
+  //   Expect half as many steps in an epoch with --world 2, and two training losses that differ a
+  //   little, each of its own half.
+  auto train_loader = data::make_data_loader(
+      train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);
+  // TODO 6: Deal out the validation data.
+  //   Give the validation loader valid_sampler in place of the SequentialSampler.
+  //   Evaluation takes time as well, and it shares out just as training does: W ranks need a W-th
+  //   of the time.
+  //   Expect the ranks to report different validation losses from here on, each that of its own
+  //   share. That is mended in step 05.
+  auto valid_loader = data::make_data_loader(
+      valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);
+  // TODO 7: Deal out the test data.
+  //   Give the test loader test_sampler in place of the SequentialSampler, for the same reason as
+  //   in TODO 6.
+  //   Expect the test to take half as long with --world 2, and its loss to differ from rank to
+  //   rank.
+  auto test_loader = data::make_data_loader(
+      test_set, data::samplers::SequentialSampler(*test_set.size()), batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  const auto model = module;
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  double best_loss = std::numeric_limits<double>::infinity();
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
+    const double valid_loss = evaluate(*task, model, *valid_loader, device);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(train_loss), task->format(valid_loss));
+    if (valid_loss < best_loss) {
+      best_loss = valid_loss;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const double test_loss = evaluate(*task, model, *test_loader, device);
+  fmt::println("best validation loss: {}", task->describe(best_loss));
+  fmt::println("test loss: {}", task->describe(test_loss));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}
