@@ -149,6 +149,13 @@ TEST_F(CliTest, RunSaysWhichRankFailed) {
   EXPECT_THAT(run.text, HasSubstr("error: rank 1 failed: exit status 7. The other ranks"));
 }
 
+TEST_F(CliTest, RunWithoutBuildingNeedsNoCompiler) {
+  use_cmake("exit 1");
+  EXPECT_THAT(checker({"run", "04", "--no-build"}).text, HasSubstr("step_04 is not there. Mend:"));
+  use_program("step_04", "echo it runs");
+  EXPECT_THAT(checker({"run", "04", "--no-build"}).text, HasSubstr("it runs"));
+}
+
 TEST_F(CliTest, RanksMeetAtAFileThatIsGoneAfterwards) {
   use_cmake("exit 0");
   use_program("step_02",

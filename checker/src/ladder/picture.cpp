@@ -8,7 +8,7 @@ namespace checker {
 namespace {
 
 // In user units; text is set for a tread of this width.
-constexpr int tread = 150, rise = 46, margin = 14, top = 96, line_height = 16;
+constexpr int tread = 150, rise = 46, margin = 14, top = 60, line_height = 16;
 constexpr size_t letters_in_tread = 20;
 
 std::string escaped(const std::string& text) {
@@ -26,8 +26,8 @@ std::string escaped(const std::string& text) {
 }
 
 std::string text_at(int x, int y, const std::string& style, const std::string& text) {
-  return "  <text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" class=\"" + style +
-         "\">" + escaped(text) + "</text>\n";
+  return "  <text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" class=\"" +
+         style + "\">" + escaped(text) + "</text>\n";
 }
 
 std::string todo_range(const Step& step) {

@@ -12,6 +12,7 @@ int run_run(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook run",
                            "Builds one step and runs its ranks on this machine.\n");
   options.add_options()("solution", "Run the reference instead of your own program")(
+      "no-build", "Run what was built before, as on a compute node without a compiler")(
       "world", "Number of ranks", cxxopts::value<size_t>()->default_value("1"), "N");
   options.add_options("hidden")("step", "", cxxopts::value<std::string>());
   options.parse_positional({"step"});
@@ -28,7 +29,12 @@ int run_run(const Project& project, const Arguments& arguments) {
   const auto ladder = load_ladder(project.ladder());
   const auto& step = ladder.step((*parsed)["step"].as<std::string>());
   const auto program = find_program(project, step, parsed->count("solution") > 0);
-  build_targets(project, {&program.target, 1}, "building " + program.target);
+  if (!parsed->count("no-build")) {
+    build_targets(project, {&program.target, 1}, "building " + program.target);
+  } else if (!std::filesystem::exists(program.file)) {
+    throw Error(project.shown(program.file) +
+                " is not there. Mend: run it once without --no-build.");
+  }
 
   const TemporaryFolder meeting;
   const TrainerRun run{.program = program.file,

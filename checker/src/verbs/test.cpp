@@ -25,6 +25,7 @@ int run_ctest(const Project& project, const std::filesystem::path& junit,
 }
 
 void list_skipped(const TestReport& report) {
+  if (report.tests == 0) return;
   if (report.skipped.empty()) {
     terminal::say("Nothing was skipped.");
     return;
