@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
                "here_too is for TODOs with several places"},
         Spoilt{"NeedlessHereToo", "todos/09.yaml",
                "title:", "here_too: x\ntitle:", "here_too is for TODOs with several places"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& parameter) { return parameter.param.name; });
 
 TEST(Ladder, AMissingFileIsNamed) {
   const LadderCopy ladder;

@@ -106,6 +106,15 @@ TEST(Ranks, GrandchildrenOfASuccessfulRankEndToo) {
   EXPECT_TRUE(is_gone(observed.lines.at(0).at(0)));
 }
 
+TEST(Ranks, GrandchildrenDoNotOutliveTheirRankUntilTheRunEnds) {
+  const TemporaryFolder folder;
+  const auto file = shell_quote((folder.path() / "pid").string());
+  const auto observed =
+      run({"sleep 60 & echo $! >" + file,
+           "sleep 0.5; grep -qs '^State:.[RS]' /proc/$(cat " + file + ")/status && echo alive"});
+  EXPECT_FALSE(observed.lines.contains(1));
+}
+
 TEST(Ranks, OneThatSlipsAwayIsFound) {
   const auto observed = run({"setsid sh -c 'echo $$; sleep 60' & sleep 0.5"});
   EXPECT_LT(observed.time, 10s);

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck disable=SC2016  # commands are looked for as they stand in the README
 # Runs every command of README.md's sh blocks, in the project itself. A command that this script does
 # not know fails the test, so that none is added without being run.
 # usage: readme_test.sh PROJECT SCRATCH_FOLDER

@@ -60,7 +60,9 @@ TEST(JobScripts, ShellsAndShellcheckFindNoFault) {
     const auto copy = folder.path() / "job";
     write_file(copy, text);
     EXPECT_EQ(testing::run_program({"bash", "-n", copy.string()}).text, "");
-    if (shellcheck) EXPECT_EQ(testing::run_program({"shellcheck", copy.string()}).text, "");
+    if (shellcheck) {
+      EXPECT_EQ(testing::run_program({"shellcheck", copy.string()}).text, "");
+    }
   }
   if (!shellcheck) GTEST_SKIP() << "shellcheck is not installed: only bash -n looked";
 }

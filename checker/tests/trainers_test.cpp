@@ -3,6 +3,7 @@
 // represented by that solution's program.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "files.hpp"
@@ -48,7 +49,10 @@ using Arguments = std::vector<std::string>;
 class TrainerTest : public ::testing::Test {
  protected:
   TrainerOutcome run(const fs::path& program, size_t world_size, Arguments options) const {
-    options.insert(options.begin(), {"--config", TINY_CONFIG, "--device", "cpu"});
+    if (std::ranges::find(options, "--config") == options.end()) {
+      options.insert(options.begin(), {"--config", TINY_CONFIG});
+    }
+    options.insert(options.begin(), {"--device", "cpu"});
     options.insert(options.end(), {"--output", folder_.path().string()});
     const TemporaryFolder meeting;
     const TrainerRun run{program, world_size, options, meeting.path() / "store"};
@@ -154,6 +158,19 @@ TEST_F(TrainerTest, LossesOnManyRanksAreThoseOfOne) {
       }
     }
   }
+}
+
+// A quarter of the laptop configuration's training, on real text.
+TEST_F(TrainerTest, TwoRanksLearnMoreOfRealTextThanHowFrequentWordsAre) {
+  const fs::path text = fs::path(PROJECT_FOLDER) / "../shared/data/wikitext-2-small";
+  if (!fs::exists(text)) GTEST_SKIP() << "no sample of WikiText-2 at " << text.string();
+  const auto outcome =
+      run(solution(6), 2, {"--config", "laptop", "--data", text.string(), "--max-steps", "400"});
+  ASSERT_TRUE(outcome.result.success()) << outcome.everything;
+  const auto loss = outcome.numbers_after("best validation loss: ");
+  const auto unigram = outcome.numbers_after("unigram ");
+  ASSERT_FALSE(loss.empty() || unigram.empty()) << outcome.everything;
+  EXPECT_LT(loss[0], unigram[0] - 0.2) << outcome.everything;
 }
 
 TEST_F(TrainerTest, AWrongOptionEndsAllRanksWithOneSentence) {

@@ -6,6 +6,7 @@
 #include <torch/utils.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "tasks/options.hpp"
@@ -53,6 +54,8 @@ void apply(const Options& options) {
   if (options.threads > 0) at::set_num_threads(options.threads);
   if (options.deterministic) make_deterministic();
   torch::manual_seed(options.seed);
+  // Into a pipe or a job's log too, lines appear as they are printed, and a crash loses none.
+  (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   make_output_folder(options.output);
 }
 

@@ -37,8 +37,8 @@ struct Options {
 /// prints the help and ends the program. Throws Error.
 Options parse_options(int argc, char** argv);
 
-/// Sets what is global in a process: number of threads, deterministic algorithms, and the seed of
-/// torch's generators, the same on every rank.
+/// Sets what is global in a process: number of threads, line-buffered output, deterministic
+/// algorithms, and the seed of torch's generators, the same on every rank. Makes the output folder.
 void apply(const Options& options);
 
 /// For a trainer's last catch: prints the error on stderr, "error: ..." and returns the exit

@@ -11,7 +11,7 @@ class Grammar::Parser {
 
   std::optional<Sentence> sentence() {
     Sentence sentence;
-    const bool either = take(Kind::either).has_value();
+    const bool opened = take(Kind::either).has_value();
     sentence.subject = noun_phrase();
     if (const auto that = take(Kind::that)) {
       expect(that->noun_class == sentence.subject.noun_class);
@@ -20,7 +20,7 @@ class Grammar::Parser {
       sentence.relative->verb = verb(sentence.relative->subject);
     }
     sentence.predicate = verb_phrase(sentence.subject);
-    if (either) {
+    if (opened) {
       need(Kind::or_);
       sentence.alternative = verb_phrase(sentence.subject);
     }
@@ -46,9 +46,9 @@ class Grammar::Parser {
     phrase.number = determiner.number;
     phrase.determiner = determiner.rank;
     if (peek(Kind::adjective)) {
-      const Slot adjective = topical(Kind::adjective);
-      expect(adjective.noun_class == phrase.noun_class);
-      phrase.adjective = adjective.rank;
+      const Slot modifier = topical(Kind::adjective);
+      expect(modifier.noun_class == phrase.noun_class);
+      phrase.adjective = modifier.rank;
     }
     const Slot noun = topical(Kind::noun);
     expect(noun.noun_class == phrase.noun_class && noun.number == phrase.number);
