@@ -17,6 +17,9 @@ endfunction()
 # A precompiled header serves only targets with its own flags; -fPIC said by hand, because CMake itself
 # would choose -fPIC for libraries and -fPIE for programs.
 function(worldsize_precompiled_torch name)
+  if(TARGET ${name})
+    return()
+  endif()
   file(WRITE "${CMAKE_BINARY_DIR}/${name}.cpp" "// Only carries the precompiled header.\n")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/${name}.cpp")
   target_link_libraries(${name} PRIVATE LibTorch::torch)
@@ -37,9 +40,7 @@ endfunction()
 
 # worldsize_library(<name> <sources>...): optimised, sees torch.
 function(worldsize_library target)
-  if(NOT TARGET torch_pch)
-    worldsize_precompiled_torch(torch_pch)
-  endif()
+  worldsize_precompiled_torch(torch_pch)
   add_library(${target} STATIC ${ARGN})
   worldsize_target(${target})
   worldsize_compile_together(${target})
@@ -49,9 +50,7 @@ endfunction()
 
 # worldsize_benchmark(<name> <sources>...): a Google Benchmark program over torch, optimised.
 function(worldsize_benchmark target)
-  if(NOT TARGET torch_pch)
-    worldsize_precompiled_torch(torch_pch)
-  endif()
+  worldsize_precompiled_torch(torch_pch)
   add_executable(${target} ${ARGN})
   worldsize_target(${target})
   target_link_libraries(${target} PRIVATE LibTorch::torch benchmark::benchmark)
@@ -60,9 +59,7 @@ endfunction()
 
 # worldsize_quick_executable(<name> <sources>...): rebuilt in seconds, sees torch.
 function(worldsize_quick_executable target)
-  if(NOT TARGET torch_pch_quick)
-    worldsize_precompiled_torch(torch_pch_quick ${WORLDSIZE_QUICK_FLAGS})
-  endif()
+  worldsize_precompiled_torch(torch_pch_quick ${WORLDSIZE_QUICK_FLAGS})
   add_executable(${target} ${ARGN})
   worldsize_target(${target})
   target_compile_options(${target} PRIVATE ${WORLDSIZE_QUICK_FLAGS})
