@@ -79,7 +79,8 @@ _libtorch_import(torch_cpu c10)
 target_include_directories(LibTorch::torch SYSTEM INTERFACE
   "${LIBTORCH_ROOT}/include" "${LIBTORCH_ROOT}/include/torch/csrc/api/include")
 # fmt is torch's own copy: a second one shadows it in the headers and then does not link.
-target_compile_definitions(LibTorch::torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO FMT_HEADER_ONLY)
+# NDEBUG because the wheel was built with it and ATen/record_function.h lays out a class by it.
+target_compile_definitions(LibTorch::torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO FMT_HEADER_ONLY NDEBUG)
 target_link_libraries(LibTorch::torch INTERFACE Threads::Threads)
 # libtorch_cpu.so itself needs CUPTI and the CUDA runtime, which the wheel keeps beside it.
 get_filename_component(_site_packages "${LIBTORCH_ROOT}" DIRECTORY)

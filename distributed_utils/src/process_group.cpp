@@ -26,7 +26,7 @@ Group make_group(const WorldState& state, const std::string& name, const std::ve
   const int size = static_cast<int>(ranks.size());
   const auto store = c10::make_intrusive<c10d::PrefixStore>(name, state.store);
   auto group = c10::make_intrusive<ProcessGroup>(store, rank, size);
-  const auto recorded = record_group(name, ranks, rank);
+  const auto recorded = record_group(name, rank, size, ranks);
   const auto add = [&](c10::DeviceType device, ProcessGroup::BackendType type, const char* prefix,
                        auto factory) {
     auto backend = factory(BackendRequest{c10::make_intrusive<c10d::PrefixStore>(prefix, store),

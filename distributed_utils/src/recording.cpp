@@ -18,6 +18,7 @@
 
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
+#include "foreign_groups.hpp"
 
 namespace distributed_utils::recording {
 namespace {
@@ -94,6 +95,7 @@ Log* log() {
     std::ifstream maps("/proc/self/maps");
     const std::string text(std::istreambuf_iterator<char>(maps), {});
     made->append(Kind::start, bytes_of(text));
+    detail::observe_foreign_groups();
     // NOLINTNEXTLINE(bugprone-unused-return-value): without it a regular exit looks like a crash,
     // no more
     (void)std::atexit([] { record(Kind::exit, std::string_view()); });

@@ -1,14 +1,10 @@
 #include "recording_backend.hpp"
 
-#include <execinfo.h>
+#include <ATen/record_function.h>
 
-#include <array>
-#include <cstring>
-#include <optional>
-#include <span>
 #include <utility>
 
-#include "distributed_utils/recording.hpp"
+#include "recorded_call.hpp"
 #include "waited_work.hpp"
 
 namespace distributed_utils::detail {
@@ -17,31 +13,6 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using c10d::OpType;
-
-constexpr int kMaxFrames = 64;
-constexpr uint8_t kNoReduceOp = 255;
-
-template <typename T>
-void append(std::vector<std::byte>& to, const T* values, size_t count) {
-  const auto bytes = std::as_bytes(std::span(values, count));
-  to.insert(to.end(), bytes.begin(), bytes.end());
-}
-
-/// What distinguishes one collective from another.
-struct Call {
-  OpType type;
-  std::optional<c10d::ReduceOp> op = {};
-  int64_t root = -1;
-};
-
-/// Null for a work that has none; c10 says so by an exception.
-c10::intrusive_ptr<c10::ivalue::Future> future_of(c10d::Work& work) {
-  try {
-    return work.getFuture();
-  } catch (const c10::Error&) {
-    return nullptr;
-  }
-}
 
 class RecordingBackend : public c10d::Backend {
  public:
@@ -57,20 +28,20 @@ class RecordingBackend : public c10d::Backend {
                   [&] { return backend_->broadcast(tensors, options); });
   }
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return follow(issue({OpType::ALLREDUCE, options.reduceOp}, tensors),
+    return follow(issue({OpType::ALLREDUCE, options.reduceOp.op_}, tensors),
                   [&] { return backend_->allreduce(tensors, options); });
   }
   WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override {
-    return follow(issue({OpType::_ALLREDUCE_SPARSE, options.reduceOp}, tensors),
+    return follow(issue({OpType::_ALLREDUCE_SPARSE, options.reduceOp.op_}, tensors),
                   [&] { return backend_->allreduce_sparse(tensors, options); });
   }
   WorkPtr allreduce_coalesced(Tensors& tensors,
                               const c10d::AllreduceCoalescedOptions& options) override {
-    return follow(issue({OpType::ALLREDUCE_COALESCED, options.reduceOp}, tensors),
+    return follow(issue({OpType::ALLREDUCE_COALESCED, options.reduceOp.op_}, tensors),
                   [&] { return backend_->allreduce_coalesced(tensors, options); });
   }
   WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
-    return follow(issue({OpType::REDUCE, options.reduceOp, options.rootRank}, tensors),
+    return follow(issue({OpType::REDUCE, options.reduceOp.op_, options.rootRank}, tensors),
                   [&] { return backend_->reduce(tensors, options); });
   }
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -106,17 +77,17 @@ class RecordingBackend : public c10d::Backend {
   }
   WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                          const c10d::ReduceScatterOptions& options) override {
-    return follow(issue({OpType::REDUCE_SCATTER, options.reduceOp}, outputs),
+    return follow(issue({OpType::REDUCE_SCATTER, options.reduceOp.op_}, outputs),
                   [&] { return backend_->reduce_scatter(outputs, inputs, options); });
   }
   WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                const c10d::ReduceScatterOptions& options) override {
-    return follow(issue({OpType::_REDUCE_SCATTER_BASE, options.reduceOp}, {input}),
+    return follow(issue({OpType::_REDUCE_SCATTER_BASE, options.reduceOp.op_}, {input}),
                   [&] { return backend_->_reduce_scatter_base(output, input, options); });
   }
   WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                           const c10d::ReduceScatterOptions& options) override {
-    return follow(issue({OpType::_REDUCE_SCATTER_BASE, options.reduceOp}, inputs), [&] {
+    return follow(issue({OpType::_REDUCE_SCATTER_BASE, options.reduceOp.op_}, inputs), [&] {
       return backend_->reduce_scatter_tensor_coalesced(outputs, inputs, options);
     });
   }
@@ -189,47 +160,19 @@ class RecordingBackend : public c10d::Backend {
   void shutdown() override { backend_->shutdown(); }
 
  private:
-  /// Writes the record of a call about to be made, and returns its number in the group.
-  uint64_t issue(const Call& call, const Tensors& tensors) {
-    std::array<void*, kMaxFrames> frames = {};
-    const int depth = backtrace(frames.data(), kMaxFrames);
-    recording::CollectiveRecord record = {
-        .sequence = group_->next_sequence.fetch_add(1),
-        .group = group_->number,
-        .op_type = static_cast<uint8_t>(call.type),
-        .reduce_op = call.op ? static_cast<uint8_t>(call.op->op_) : kNoReduceOp,
-        .scalar_type = -1,
-        .device = 0,
-        .root = static_cast<int32_t>(call.root),
-        .frames = static_cast<uint32_t>(depth),
-        .elements = 0,
-    };
-    for (const at::Tensor& tensor : tensors) {
-      record.scalar_type = static_cast<int8_t>(tensor.scalar_type());
-      record.device = static_cast<uint8_t>(tensor.device().type());
-      record.elements += static_cast<uint64_t>(tensor.numel());
-    }
-    std::vector<std::byte> payload;
-    append(payload, &record, 1);
-    append(payload, frames.data(), static_cast<size_t>(depth));
-    recording::record(recording::Kind::collective, payload);
-    return record.sequence;
+  uint64_t issue(const RecordedCall& call, const Tensors& tensors) {
+    return record_issued(*group_, call, tensors);
   }
 
-  /// Makes the call and records its end. Through the future rather than wait(), because the Reducer
-  /// only ever takes futures. (NCCL's futures are done once the kernel is queued, not once it ran.)
+  /// Makes the call and has its end recorded. Gloo's own announcement of it is kept from the
+  /// observer of foreign groups, which would record it again.
   template <typename Invoke>
   WorkPtr follow(uint64_t sequence, Invoke invoke) {
+    const at::DisableRecordFunctionGuard unannounced;
     WorkPtr work = invoke();
     if (!work) return work;  // within a coalesced block
-    const auto future = future_of(*work);
-    if (!future) return c10::make_intrusive<WaitedWork>(std::move(work), group_->number, sequence);
-    future->addCallback(
-        [sequence, number = group_->number](c10::ivalue::Future& done) {
-          record_completed(number, sequence, done.hasError());
-        },
-        /*uses_future=*/false);
-    return work;
+    if (record_end_of(*work, group_->number, sequence)) return work;
+    return c10::make_intrusive<WaitedWork>(std::move(work), group_->number, sequence);
   }
 
   c10::intrusive_ptr<c10d::Backend> backend_;
@@ -238,29 +181,14 @@ class RecordingBackend : public c10d::Backend {
 
 }  // namespace
 
-std::shared_ptr<RecordedGroup> record_group(const std::string& name, const std::vector<int>& ranks,
-                                            int rank) {
-  if (!recording::enabled()) return nullptr;
-  static std::atomic<uint32_t> next_number = 0;
-  auto group = std::make_shared<RecordedGroup>(next_number.fetch_add(1));
-  const recording::GroupRecord record = {
-      .group = group->number,
-      .rank = static_cast<uint32_t>(rank),
-      .size = static_cast<uint32_t>(ranks.size()),
-      .name_size = static_cast<uint32_t>(name.size()),
-  };
-  std::vector<std::byte> payload;
-  append(payload, &record, 1);
-  append(payload, name.data(), name.size());
-  append(payload, ranks.data(), ranks.size());
-  recording::record(recording::Kind::group, payload);
-  return group;
-}
-
 c10::intrusive_ptr<c10d::Backend> wrap_recorded(c10::intrusive_ptr<c10d::Backend> backend,
                                                 std::shared_ptr<RecordedGroup> group) {
   if (!group) return backend;
   return c10::make_intrusive<RecordingBackend>(std::move(backend), std::move(group));
+}
+
+bool is_recorded(const c10d::Backend& backend) {
+  return dynamic_cast<const RecordingBackend*>(&backend) != nullptr;
 }
 
 }  // namespace distributed_utils::detail

@@ -1,20 +1,13 @@
 #pragma once
 #include <atomic>
 #include <chrono>
-#include <span>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
 #include <vector>
 
-#include "distributed_utils/recording.hpp"
+#include "recorded_call.hpp"
 
 namespace distributed_utils::detail {
-
-/// Writes the record of a collective's end.
-inline void record_completed(uint32_t group, uint64_t sequence, bool failed) {
-  const recording::CompletedRecord record = {sequence, group, failed ? 1U : 0U};
-  recording::record(recording::Kind::completed, std::as_bytes(std::span(&record, 1)));
-}
 
 /// For works without a future (Gloo's send, recv and _reduce_scatter_base, which does its work
 /// inside wait()): records the end of the first wait().

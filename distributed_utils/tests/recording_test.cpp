@@ -7,15 +7,13 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <thread>
 
 #include "distributed_utils/collectives.hpp"
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/setup.hpp"
+#include "log.hpp"
 #include "ranks.hpp"
 
 namespace distributed_utils {
@@ -23,65 +21,10 @@ namespace {
 
 using namespace recording;  // NOLINT(google-build-using-namespace)
 
-struct Record {
-  Kind kind;
-  std::string payload;
-
-  template <typename T>
-  T as() const {
-    T value;
-    std::memcpy(&value, payload.data(), sizeof value);
-    return value;
-  }
-};
-
-struct Log {
-  uint64_t dropped;
-  std::vector<Record> records;
-
-  std::vector<Record> of(Kind kind) const {
-    std::vector<Record> result;
-    for (const auto& record : records) {
-      if (record.kind == kind) result.push_back(record);
-    }
-    return result;
-  }
-};
-
-Log read_log(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  const auto number = [&](size_t at) {
-    uint64_t value = 0;
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    return value;
-  };
-  EXPECT_EQ(number(offsetof(Header, magic)), kMagic);
-  Log log = {.dropped = number(offsetof(Header, dropped)), .records = {}};
-  for (size_t at = sizeof(Header); at < number(offsetof(Header, reserved));) {
-    RecordHeader header;
-    std::memcpy(static_cast<void*>(&header), bytes.data() + at, sizeof header);
-    EXPECT_EQ(header.ready.load(), 1);
-    log.records.push_back({header.kind, bytes.substr(at + sizeof header, header.size)});
-    at += (sizeof header + header.size + 7) / 8 * 8;
-  }
-  return log;
-}
-
-std::filesystem::path log_of(int rank) {
-  return ranks::shared_folder() / ("log." + std::to_string(rank));
-}
-
-/// Makes the rank's log; recording looks for it when something is first recorded.
-std::filesystem::path make_log(uintmax_t size = 16 << 20) {
-  const auto path = log_of(std::atoi(std::getenv("RANK")));
-  std::ofstream(path).flush();
-  std::filesystem::resize_file(path, size);
-  return path;
-}
-
-const ranks::Options kRecording = {
-    .environment = {{"DISTRIBUTED_UTILS_RECORD", "{folder}/log.{rank}"}}};
+using recorded::kRecording;
+using recorded::Log;
+using recorded::make_log;
+using recorded::read_log;
 
 TEST(Recording, IsOffUnlessAsked) {
   EXPECT_FALSE(enabled());

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "distributed_utils/recording.hpp"
 #include "tasks/options.hpp"
 
 namespace tasks {
@@ -50,6 +51,7 @@ void make_output_folder(const std::filesystem::path& folder) {
 }  // namespace
 
 void apply(const Options& options) {
+  distributed_utils::recording::enabled();  // from here on, whatever the program does next
   if (options.device) check_device(*options.device);
   if (options.threads > 0) at::set_num_threads(options.threads);
   if (options.deterministic) make_deterministic();

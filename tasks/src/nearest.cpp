@@ -3,35 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <vector>
+
+#include "console/edit_distance.hpp"
 
 namespace tasks {
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  // Rows of the usual table; a swap looks two rows back.
-  std::vector<size_t> before_last(b.size() + 1);
-  std::vector<size_t> last(b.size() + 1);
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(last.begin(), last.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substitution = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before_last[j - 2] + 1);
-      }
-    }
-    std::swap(before_last, last);
-    std::swap(last, row);
-  }
-  return last.back();
-}
-
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
   return *std::min_element(candidates.begin(), candidates.end(), [&](auto left, auto right) {
-    return edit_distance(word, left) < edit_distance(word, right);
+    return console::edit_distance(word, left) < console::edit_distance(word, right);
   });
 }
 

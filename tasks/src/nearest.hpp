@@ -6,10 +6,6 @@
 
 namespace tasks {
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`, in bytes
-/// (optimal string alignment).
-size_t edit_distance(std::string_view a, std::string_view b);
-
 /// The candidate nearest to `word`, the earliest of equals. There must be one.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "console/terminal.hpp"
 #include "distributed_utils/process_group.hpp"
 #include "progress_bar.hpp"
-#include "terminal.hpp"
 
 namespace tasks {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds redraw_interval{250};
 Progress::Progress(const Options& options, size_t train_size)
     : max_steps_(options.max_steps),
       world_size_(distributed_utils::get_world_size()),
-      draws_(distributed_utils::get_rank() == 0 && is_terminal(STDERR_FILENO)) {
+      draws_(distributed_utils::get_rank() == 0 && console::can_draw(STDERR_FILENO)) {
   const auto samples = static_cast<int64_t>(train_size);
   steps_per_epoch_ = samples / world_size_ / options.batch_size;
   if (steps_per_epoch_ == 0) {
@@ -69,7 +69,8 @@ void Progress::draw(const Loss& loss) {
                          double(measured_steps_);
   }
   // The last column stays free: writing it makes some terminals wrap.
-  const auto line = format_bar(state, terminal_width(STDERR_FILENO) - 1, use_colors(STDERR_FILENO));
+  const auto line =
+      format_bar(state, console::width(STDERR_FILENO, 80) - 1, console::has_colour(STDERR_FILENO));
   // The cursor goes back to the line's start, so that other output lands on the bar, not behind it.
   fmt::print(stderr, "\r{}\x1b[K\r", line);
   std::fflush(stderr);

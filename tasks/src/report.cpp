@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "console/terminal.hpp"
 #include "tasks/options.hpp"
-#include "terminal.hpp"
 
 namespace tasks {
 namespace {
@@ -21,7 +21,7 @@ std::string message(const std::exception& error) {
 }  // namespace
 
 int report(const std::exception& error) {
-  const bool colors = use_colors(STDERR_FILENO);
+  const bool colors = console::has_colour(STDERR_FILENO);
   fmt::print(stderr, "{}error:{} {}\n", colors ? "\x1b[31m" : "", colors ? "\x1b[0m" : "",
              message(error));
   return 1;

@@ -1,5 +1,7 @@
 #include "nearest.hpp"
 
+#include "console/edit_distance.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,14 +10,14 @@ namespace tasks {
 namespace {
 
 TEST(EditDistance, CountsInsertionsDeletionsSubstitutionsAndSwaps) {
-  EXPECT_EQ(edit_distance("epochs", "epochs"), 0u);
-  EXPECT_EQ(edit_distance("epoch", "epochs"), 1u);
-  EXPECT_EQ(edit_distance("epochss", "epochs"), 1u);
-  EXPECT_EQ(edit_distance("epachs", "epochs"), 1u);
-  EXPECT_EQ(edit_distance("epcohs", "epochs"), 1u);
-  EXPECT_EQ(edit_distance("", "seed"), 4u);
-  EXPECT_EQ(edit_distance("seed", ""), 4u);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(console::edit_distance("epochs", "epochs"), 0u);
+  EXPECT_EQ(console::edit_distance("epoch", "epochs"), 1u);
+  EXPECT_EQ(console::edit_distance("epochss", "epochs"), 1u);
+  EXPECT_EQ(console::edit_distance("epachs", "epochs"), 1u);
+  EXPECT_EQ(console::edit_distance("epcohs", "epochs"), 1u);
+  EXPECT_EQ(console::edit_distance("", "seed"), 4u);
+  EXPECT_EQ(console::edit_distance("seed", ""), 4u);
+  EXPECT_EQ(console::edit_distance("kitten", "sitting"), 3u);
 }
 
 TEST(Nearest, IsTheOneWithTheFewestEdits) {

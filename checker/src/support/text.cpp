@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "console/edit_distance.hpp"
+
 namespace checker {
 
 std::vector<std::string> split_lines(std::string_view text) {
@@ -47,35 +49,12 @@ std::vector<std::string> wrap(std::string_view paragraph, size_t width) {
   return lines;
 }
 
-namespace {
-
-// Optimal string alignment: three rows of the classic table are enough.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + 1);
-      }
-    }
-    before.swap(last);
-    last.swap(row);
-  }
-  return last[b.size()];
-}
-
-}  // namespace
-
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
   size_t least = std::max<size_t>(1, word.size() / 3) + 1;  // beyond this it is another word
   for (const auto& candidate : candidates) {
     const bool begins = word.size() >= 2 && candidate.starts_with(word);
-    const size_t distance = begins ? 0 : edit_distance(word, candidate);
+    const size_t distance = begins ? 0 : console::edit_distance(word, candidate);
     if (distance < least) {
       least = distance;
       best = candidate;

@@ -1,22 +1,17 @@
 #include "terminal/terminal.hpp"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
+#include "console/terminal.hpp"
 #include "support/text.hpp"
 
 namespace checker::terminal {
 
 namespace {
-
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 std::string_view code(Style style) {
   switch (style) {
@@ -43,20 +38,10 @@ void put(std::FILE* stream, std::string_view text) {
 
 }  // namespace
 
-bool is_terminal(int descriptor) { return ::isatty(descriptor) == 1; }
-
-bool has_colour(int descriptor) {
-  return is_terminal(descriptor) && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
-}
-
-size_t width() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
-  return 100;
-}
+size_t width() { return static_cast<size_t>(std::max(20, console::width(STDOUT_FILENO, 100))); }
 
 std::string styled(Style style, std::string_view text, int descriptor) {
-  if (style == Style::plain || !has_colour(descriptor)) return std::string(text);
+  if (style == Style::plain || !console::has_colour(descriptor)) return std::string(text);
   return std::string(code(style)) + std::string(text) + "\033[0m";
 }
 
@@ -68,7 +53,7 @@ void complain(std::string_view message) {
 
 Stage::Stage(std::string title)
     : title_(std::move(title)),
-      draws_(is_terminal(STDOUT_FILENO) && variable("TERM") != "dumb"),
+      draws_(console::can_draw(STDOUT_FILENO)),
       start_(std::chrono::steady_clock::now()) {
   note("");
 }

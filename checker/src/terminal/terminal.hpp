@@ -6,12 +6,6 @@
 
 namespace checker::terminal {
 
-/// Whether standard output or error is a terminal.
-bool is_terminal(int descriptor);
-
-/// Whether this descriptor gets colour: a terminal, NO_COLOR unset or empty, TERM not dumb.
-bool has_colour(int descriptor);
-
 /// Columns of the terminal on standard output; 100 if it is none.
 size_t width();
 

@@ -17,7 +17,8 @@ namespace distributed_utils::recording {
 /// What a record describes. Values are part of the file format: append, never renumber.
 enum class Kind : uint16_t {
   start = 1,       ///< recording began: text, /proc/self/maps (turns addresses into source lines)
-  group = 2,       ///< a process group: GroupRecord, its name, then its world ranks as uint32
+  group = 2,       ///< a process group: GroupRecord, its name, its world ranks as uint32 (none if
+                   ///< the program made it without distributed_utils)
   collective = 3,  ///< before the call: CollectiveRecord, then return addresses as uint64
   completed = 4,   ///< a collective has ended: CompletedRecord
   fetch = 5,       ///< a dataset fetched: uint64 split (tasks::Split), then uint64 indices

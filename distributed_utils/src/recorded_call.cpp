@@ -1,0 +1,95 @@
+#include "recorded_call.hpp"
+
+#include <execinfo.h>
+
+#include <array>
+#include <span>
+
+#include "distributed_utils/recording.hpp"
+
+namespace distributed_utils::detail {
+namespace {
+
+constexpr int kMaxFrames = 64;
+constexpr uint8_t kNoReduceOp = 255;
+
+template <typename T>
+void append(std::vector<std::byte>& to, const T* values, size_t count) {
+  const auto bytes = std::as_bytes(std::span(values, count));
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+/// Null for a work that has none; c10 says so by an exception.
+c10::intrusive_ptr<c10::ivalue::Future> future_of(c10d::Work& work) {
+  try {
+    return work.getFuture();
+  } catch (const c10::Error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<RecordedGroup> record_group(const std::string& name, int rank, int size,
+                                            const std::vector<int>& ranks) {
+  if (!recording::enabled()) return nullptr;
+  static std::atomic<uint32_t> next_number = 0;
+  auto group = std::make_shared<RecordedGroup>(next_number.fetch_add(1));
+  const recording::GroupRecord record = {
+      .group = group->number,
+      .rank = static_cast<uint32_t>(rank),
+      .size = static_cast<uint32_t>(size),
+      .name_size = static_cast<uint32_t>(name.size()),
+  };
+  std::vector<std::byte> payload;
+  append(payload, &record, 1);
+  append(payload, name.data(), name.size());
+  append(payload, ranks.data(), ranks.size());
+  recording::record(recording::Kind::group, payload);
+  return group;
+}
+
+uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
+                       const std::vector<at::Tensor>& tensors) {
+  std::array<void*, kMaxFrames> frames = {};
+  const int depth = backtrace(frames.data(), kMaxFrames);
+  recording::CollectiveRecord record = {
+      .sequence = group.next_sequence.fetch_add(1),
+      .group = group.number,
+      .op_type = static_cast<uint8_t>(call.type),
+      .reduce_op = call.op ? static_cast<uint8_t>(*call.op) : kNoReduceOp,
+      .scalar_type = -1,
+      .device = 0,
+      .root = static_cast<int32_t>(call.root),
+      .frames = static_cast<uint32_t>(depth),
+      .elements = 0,
+  };
+  for (const at::Tensor& tensor : tensors) {
+    record.scalar_type = static_cast<int8_t>(tensor.scalar_type());
+    record.device = static_cast<uint8_t>(tensor.device().type());
+    record.elements += static_cast<uint64_t>(tensor.numel());
+  }
+  std::vector<std::byte> payload;
+  append(payload, &record, 1);
+  append(payload, frames.data(), static_cast<size_t>(depth));
+  recording::record(recording::Kind::collective, payload);
+  return record.sequence;
+}
+
+void record_completed(uint32_t group, uint64_t sequence, bool failed) {
+  const recording::CompletedRecord record = {sequence, group, failed ? 1U : 0U};
+  recording::record(recording::Kind::completed, std::as_bytes(std::span(&record, 1)));
+}
+
+bool record_end_of(c10d::Work& work, uint32_t group, uint64_t sequence) {
+  const auto future = future_of(work);
+  if (!future) return false;
+  future->addCallback(
+      [sequence, group](c10::ivalue::Future& done) {
+        record_completed(group, sequence, done.hasError());
+      },
+      /*uses_future=*/false);
+  return true;
+}
+
+}  // namespace distributed_utils::detail

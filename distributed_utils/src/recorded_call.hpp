@@ -1,0 +1,48 @@
+#pragma once
+/// The records of groups and collectives (see distributed_utils/recording.hpp), as the wrapping
+/// backend and the observer of foreign groups write them.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <vector>
+
+namespace distributed_utils::detail {
+
+/// A group in the log. All backends of a group share one, so that its collectives are numbered in
+/// the order in which the program issued them.
+struct RecordedGroup {
+  explicit RecordedGroup(uint32_t n) : number(n) {}
+
+  uint32_t number;
+  std::atomic<uint64_t> next_sequence = 0;
+};
+
+/// Records a new group; null when the process does not record. ranks: of the world, or none where
+/// they are not known.
+std::shared_ptr<RecordedGroup> record_group(const std::string& name, int rank, int size,
+                                            const std::vector<int>& ranks);
+
+/// What distinguishes one collective from another.
+struct RecordedCall {
+  c10d::OpType type;
+  std::optional<c10d::ReduceOp::RedOpType> op = {};
+  int64_t root = -1;
+};
+
+/// Writes the record of a call about to be made, and returns its number in the group.
+uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
+                       const std::vector<at::Tensor>& tensors);
+
+/// Writes the record of a collective's end.
+void record_completed(uint32_t group, uint64_t sequence, bool failed);
+
+/// Has the end of `work` recorded through its future, rather than by wait(), because the Reducer
+/// only ever takes futures. (NCCL's futures are done once the kernel is queued, not once it ran.)
+/// False for a work without a future.
+bool record_end_of(c10d::Work& work, uint32_t group, uint64_t sequence);
+
+}  // namespace distributed_utils::detail
