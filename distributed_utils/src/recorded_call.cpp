@@ -81,6 +81,10 @@ void record_completed(uint32_t group, uint64_t sequence, bool failed) {
   recording::record(recording::Kind::completed, std::as_bytes(std::span(&record, 1)));
 }
 
+void record_shutdown(uint64_t group) {
+  recording::record(recording::Kind::shutdown, std::as_bytes(std::span(&group, 1)));
+}
+
 bool record_end_of(c10d::Work& work, uint32_t group, uint64_t sequence) {
   const auto future = future_of(work);
   if (!future) return false;

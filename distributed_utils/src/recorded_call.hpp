@@ -40,6 +40,9 @@ uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
 /// Writes the record of a collective's end.
 void record_completed(uint32_t group, uint64_t sequence, bool failed);
 
+/// Writes the record of a group's being shut down.
+void record_shutdown(uint64_t group);
+
 /// Has the end of `work` recorded through its future, rather than by wait(), because the Reducer
 /// only ever takes futures. (NCCL's futures are done once the kernel is queued, not once it ran.)
 /// False for a work without a future.

@@ -8,6 +8,7 @@
 #include <time.h>  // NOLINT(modernize-deprecated-headers): clock_gettime is POSIX's
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -71,7 +72,7 @@ class Log {
             static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec),
         .thread = static_cast<uint64_t>(syscall(SYS_gettid)),
     };
-    std::memcpy(base_ + at + sizeof(RecordHeader), payload.data(), payload.size());
+    std::ranges::copy(payload, base_ + at + sizeof(RecordHeader));
     // Released last: a reader in another process that sees it sees the whole record.
     record->ready.store(1, std::memory_order_release);
   }

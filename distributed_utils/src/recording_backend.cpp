@@ -157,7 +157,10 @@ class RecordingBackend : public c10d::Backend {
     return backend_->supportsTensorAlloc(device);
   }
   void abort() override { backend_->abort(); }
-  void shutdown() override { backend_->shutdown(); }
+  void shutdown() override {
+    record_shutdown(group_->number);
+    backend_->shutdown();
+  }
 
  private:
   uint64_t issue(const RecordedCall& call, const Tensors& tensors) {

@@ -36,7 +36,8 @@ class LanguageModel : public Task {
 
   Marks marks() const override { return marks_; }
 
-  std::string describe(double mean_loss) const override {
+ private:
+  std::string in_words(double mean_loss) const override {
     std::string text =
         fmt::format("{:.3f} nats a word (perplexity {:.1f}", mean_loss, std::exp(mean_loss));
     const char* separator = "; ";
@@ -47,7 +48,6 @@ class LanguageModel : public Task {
     return text + ")";
   }
 
- private:
   std::shared_ptr<Model> new_model() const override {
     return std::make_shared<Transformer>(
         TransformerOptions{.vocabulary = data_.vocabulary,

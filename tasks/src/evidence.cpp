@@ -39,6 +39,12 @@ Payload loss_payload(const Loss& loss, bool gradients_on) {
   return payload;
 }
 
+Payload values_payload(std::span<const at::Tensor> parameters) {
+  Payload payload;
+  for (const auto& parameter : parameters) append(payload, parameter);
+  return payload;
+}
+
 Payload gradients_payload(std::span<const at::Tensor> parameters) {
   Payload payload;
   for (const auto& parameter : parameters) {

@@ -16,6 +16,7 @@ using Payload = std::vector<std::byte>;
 
 Payload fetch_payload(Split split, c10::ArrayRef<size_t> indices);
 Payload loss_payload(const Loss& loss, bool gradients_on);
+Payload values_payload(std::span<const at::Tensor> parameters);
 /// Gradients of the parameters in their order; zeros where a parameter has none.
 Payload gradients_payload(std::span<const at::Tensor> parameters);
 /// Names and tensors in the optimizer's order.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <span>
 
 #include "distributed_utils/recording.hpp"
 #include "evidence.hpp"
@@ -23,6 +24,10 @@ void record_device(torch::Device device) {
   if (last.exchange(code) != code) recording::record(Kind::device, device.str());
 }
 
+void record_reported(double mean_loss) {
+  recording::record(Kind::reported, std::as_bytes(std::span(&mean_loss, 1)));
+}
+
 }  // namespace
 
 Batch Batch::to(torch::Device device) const {
@@ -34,11 +39,11 @@ Dataset::Dataset(Split split, std::shared_ptr<const Source> source)
     : split_(split), source_(std::move(source)) {}
 
 Batch Dataset::get_batch(c10::ArrayRef<size_t> indices) {
+  if (recording::enabled()) recording::record(Kind::fetch, fetch_payload(split_, indices));
   for (const auto index : indices) {
     TORCH_CHECK_INDEX(index < source_->size(), "sample ", index, " of a split with ",
                       source_->size(), " samples");
   }
-  if (recording::enabled()) recording::record(Kind::fetch, fetch_payload(split_, indices));
   return source_->fetch(indices);
 }
 
@@ -87,7 +92,13 @@ Loss Task::loss(const torch::Tensor& output, const torch::Tensor& target) const 
 }
 
 std::string Task::format(double mean_loss) const {
+  if (recording::enabled()) record_reported(mean_loss);
   return fmt::format("{:#.{}g}", mean_loss, precision_ == torch::kFloat64 ? 15 : 6);
+}
+
+std::string Task::describe(double mean_loss) const {
+  if (recording::enabled()) record_reported(mean_loss);
+  return in_words(mean_loss);
 }
 
 }  // namespace tasks

@@ -16,6 +16,7 @@ namespace tasks {
 namespace {
 
 using distributed_utils::recording::Kind;
+using testing::DoubleEq;
 using testing::ElementsAre;
 
 struct Numbers : Dataset::Source {
@@ -37,9 +38,9 @@ class Fit : public Task {
   explicit Fit(torch::Dtype precision) : Task(precision) {}
   Dataset dataset(Split split) const override { return {split, std::make_shared<Numbers>()}; }
   Marks marks() const override { return {}; }
-  std::string describe(double) const override { return {}; }
 
  private:
+  std::string in_words(double) const override { return {}; }
   std::shared_ptr<Model> new_model() const override { return std::make_shared<Linear>(); }
   std::unique_ptr<torch::optim::Optimizer> new_optimizer(
       std::vector<torch::Tensor> parameters) const override {
@@ -106,6 +107,8 @@ TEST(Recording, OneStep) {
   optimizer->step();
   model->parameters()[0].mutable_grad().reset();
   optimizer->step();
+  task.format(2.5);
+  task.describe(3.5);
 }
 
 struct Record {
@@ -157,7 +160,8 @@ TEST(Recording, TellsWhatATaskWasMadeToDo) {
     records.push_back(std::move(record));
   }
   ASSERT_THAT(kinds, ElementsAre(Kind::fetch, Kind::device, Kind::parameters, Kind::loss,
-                                 Kind::loss, Kind::gradients, Kind::gradients));
+                                 Kind::loss, Kind::values, Kind::gradients, Kind::values,
+                                 Kind::gradients, Kind::reported, Kind::reported));
   EXPECT_THAT(records[0].numbers<uint64_t>(), ElementsAre(1, 1, 2));  // validation: 1 and 2
   EXPECT_EQ(records[1].payload, "cpu");
   EXPECT_NE(records[2].payload.find("linear.weight"), std::string::npos);
@@ -165,8 +169,12 @@ TEST(Recording, TellsWhatATaskWasMadeToDo) {
   // A model of zeros against targets 2 and 4; gradients of the mean of (w x + b - y)^2.
   EXPECT_THAT(records[3].numbers<double>(), ElementsAre(20, 2, 1));
   EXPECT_THAT(records[4].numbers<double>(), ElementsAre(20, 2, 0));
-  EXPECT_THAT(records[5].numbers<double>(), ElementsAre(-10, -6));
-  EXPECT_THAT(records[6].numbers<double>(), ElementsAre(0, -6));  // one gradient was taken away
+  EXPECT_THAT(records[5].numbers<double>(), ElementsAre(0, 0));
+  EXPECT_THAT(records[6].numbers<double>(), ElementsAre(-10, -6));
+  EXPECT_THAT(records[7].numbers<double>(), ElementsAre(DoubleEq(1), DoubleEq(0.6)));
+  EXPECT_THAT(records[8].numbers<double>(), ElementsAre(0, -6));  // one gradient was taken away
+  EXPECT_THAT(records[9].numbers<double>(), ElementsAre(2.5));
+  EXPECT_THAT(records[10].numbers<double>(), ElementsAre(3.5));
 }
 
 }  // namespace

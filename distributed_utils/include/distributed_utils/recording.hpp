@@ -27,6 +27,9 @@ enum class Kind : uint16_t {
   parameters = 8,  ///< before a first gradients record: per parameter, TensorRecord and name
   gradients = 9,   ///< before an optimizer step: per parameter in that order, its gradient's bytes
   exit = 10,       ///< a regular exit: empty
+  values = 11,     ///< before an optimizer step: as gradients, the parameters' own bytes
+  reported = 12,   ///< a mean loss put into words for people: double
+  shutdown = 13,   ///< a process group is being shut down: uint64 its number
 };
 
 constexpr uint64_t kMagic = 0x3143455244574c31;  // of format 1

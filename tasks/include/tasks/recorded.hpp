@@ -8,9 +8,9 @@
 
 namespace tasks {
 
-/// Records the gradients with which the optimizer is about to step: the bytes of every gradient in
-/// the optimizer's order; zeros where there is none.
-void record_gradients(const torch::optim::Optimizer& optimizer);
+/// Records the parameters that the optimizer is about to change and the gradients with which: the
+/// bytes of each in the optimizer's order; zeros where there is no gradient.
+void record_step(const torch::optim::Optimizer& optimizer);
 
 /// An optimizer of torch's, Base, that records before it steps. Every task's optimizer is one.
 /// Gradients rather than parameters, because an adaptive optimizer all but hides their scale.
@@ -20,7 +20,7 @@ class Recorded : public Base {
   using Base::Base;
 
   torch::Tensor step(typename Base::LossClosure closure = nullptr) override {
-    if (distributed_utils::recording::enabled()) record_gradients(*this);
+    if (distributed_utils::recording::enabled()) record_step(*this);
     return Base::step(std::move(closure));
   }
 };

@@ -88,7 +88,7 @@ class Task {
   std::string format(double mean_loss) const;
   /// A mean loss in one line for people, with its unit and its marks:
   /// "4.49 nats a word (perplexity 89.1; unigram 5.41, entropy floor 3.02)".
-  virtual std::string describe(double mean_loss) const = 0;
+  std::string describe(double mean_loss) const;
 
  protected:
   explicit Task(torch::Dtype precision) : precision_(precision) {}
@@ -97,6 +97,7 @@ class Task {
   virtual std::shared_ptr<Model> new_model() const = 0;
   virtual std::unique_ptr<torch::optim::Optimizer> new_optimizer(
       std::vector<torch::Tensor> parameters) const = 0;
+  virtual std::string in_words(double mean_loss) const = 0;
   virtual Loss compute_loss(const torch::Tensor& output, const torch::Tensor& target) const = 0;
 
   void record_parameters(const std::vector<torch::Tensor>& parameters) const;

@@ -52,11 +52,11 @@ class LinearRegression : public Task {
     return {split, std::make_shared<Points>(split, samples_, noise_)};
   }
   Marks marks() const override { return {{"noise", noise_ * noise_}}; }
-  std::string describe(double mean_loss) const override {
-    return fmt::format("{:.4f} squared units (noise {:.4f})", mean_loss, noise_ * noise_);
-  }
 
  private:
+  std::string in_words(double mean_loss) const override {
+    return fmt::format("{:.4f} squared units (noise {:.4f})", mean_loss, noise_ * noise_);
+  }
   std::shared_ptr<Model> new_model() const override { return std::make_shared<Line>(); }
   std::unique_ptr<torch::optim::Optimizer> new_optimizer(
       std::vector<torch::Tensor> parameters) const override {
