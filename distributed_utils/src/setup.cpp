@@ -142,7 +142,10 @@ World setup(const SetupOptions& options) {
   });
   state->group = detail::make_group(*state, "world", ranks, launch.rank);
   detail::world_state() = state.release();
-  return {launch.local_rank, launch.rank, launch.world_size, device};
+  return {.rank = launch.rank,
+          .local_rank = launch.local_rank,
+          .world_size = launch.world_size,
+          .device = device};
 }
 
 }  // namespace distributed_utils

@@ -43,6 +43,22 @@ TEST(Setup, IsAWorldOfOneWithoutALauncher) {
   });
 }
 
+// Programs take the world apart by position, where nothing but the order tells rank from local
+// rank.
+TEST(Setup, GivesRankLocalRankWorldSizeAndDeviceInThisOrder) {
+  ranks::run(3, [] {
+    const int own_rank = std::atoi(std::getenv("RANK"));
+    set("LOCAL_RANK", own_rank == 1 ? "1" : "0");  // two nodes
+    set("LOCAL_WORLD_SIZE", own_rank == 2 ? "1" : "2");
+    set("GLOO_SOCKET_IFNAME", "lo");
+    const auto [rank, local_rank, world_size, device] = setup({.device = c10::Device(c10::kCPU)});
+    EXPECT_EQ(rank, own_rank);
+    EXPECT_EQ(local_rank, own_rank % 2);
+    EXPECT_EQ(world_size, 3);
+    EXPECT_EQ(device, c10::Device(c10::kCPU));
+  });
+}
+
 TEST(Setup, RanksFindEachOtherThroughAFile) {
   ranks::run(3, [] {
     const World world = setup({.device = c10::Device(c10::kCPU)});

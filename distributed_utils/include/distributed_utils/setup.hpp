@@ -23,9 +23,10 @@ struct SetupOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(2);
 };
 
+/// In this order for structured bindings: auto [rank, local_rank, world_size, device] = setup();
 struct World {
-  int local_rank;      ///< within this node, from 0
   int rank;            ///< within the world, from 0
+  int local_rank;      ///< within this node, from 0
   int world_size;      ///< number of ranks
   c10::Device device;  ///< this rank's own
 };
