@@ -9,8 +9,8 @@ scratch=$2
 rm -rf "$scratch" && mkdir -p "$scratch/bin"
 export PATH=$scratch/bin:$PWD/.venv/bin:$PATH NO_COLOR=1
 
-# Where there is no Slurm, a stand-in that accepts what sbatch itself would read of a job script.
-if ! command -v sbatch >/dev/null; then
+# Where no Slurm answers, a stand-in that accepts what sbatch itself would read of a job script.
+if ! sinfo >/dev/null 2>&1; then
   cat >"$scratch/bin/sbatch" <<'SBATCH'
 #!/usr/bin/env bash
 head -n 1 "$1" | grep -qx '#!/bin/bash' && bash -n "$1" && grep -q '^#SBATCH --time=' "$1"
@@ -37,7 +37,8 @@ while IFS= read -r command; do
     './workbook test') run './workbook test --help' ;; # it is what runs this test
     './workbook start' | './workbook run 0'[1-7]* | './workbook build')
       if [ $edited = yes ] && [[ $command != *--solution* ]]; then skipped+=("$command"); else run "$command"; fi ;;
-    './workbook list' | 'eval "$(./workbook site)"' | 'sbatch sbatch/'* | 'cmake '*) run "$command" ;;
+    './workbook check 0'*) run "$command || [ \$? = 1 ]" ;; # 1: something is still open
+    './workbook list' | './workbook hint '* | './workbook progress' | 'eval "$(./workbook site)"' | 'sbatch sbatch/'* | 'cmake '*) run "$command" ;;
     'torchrun '*)
       if ! torchrun --help >/dev/null 2>&1; then skipped+=("$command"); else run "./workbook run 06 --solution -- --max-steps 1 && OMP_NUM_THREADS=1 $command --output $scratch/output"; fi ;;
     *) echo "FAILED: no test knows this command of the README: $command"; exit 1 ;;

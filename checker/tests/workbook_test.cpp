@@ -1,8 +1,12 @@
 // The script ./workbook and its set-up, on machines made of stand-ins: a folder of programs is all
 // that the script finds in its PATH.
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "files.hpp"
+#include "pty.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -76,12 +80,27 @@ esac)");
   testing::Outcome workbook(std::vector<std::string> arguments,
                             std::vector<std::string> environment = {}) const {
     arguments.insert(arguments.begin(), {"/bin/bash", (project() / "workbook").string()});
-    for (const auto& variable :
-         {"PATH=" + tools().string(), "TEST_TORCH=" + (libraries() / "torch").string(),
-          "TEST_PIP=" + (folder_.path() / "pip").string(), std::string("CXX=")}) {
-      environment.insert(environment.begin(), variable);
-    }
+    for (const auto& variable : machine()) environment.insert(environment.begin(), variable);
     return testing::run_program(arguments, environment);
+  }
+
+  // What the script shows on a terminal if nothing follows its name.
+  std::string alone_on_a_terminal() const {
+    testing::Terminal terminal(24, 100);
+    terminal.run([this] {
+      auto variables = machine();
+      for (auto& variable : variables) ::putenv(variable.data());
+      const auto script = (project() / "workbook").string();
+      ::execl("/bin/bash", "bash", script.c_str(), nullptr);
+      return 1;
+    });
+    EXPECT_EQ(terminal.end(), 0);
+    return terminal.wait_for("\n");
+  }
+
+  std::vector<std::string> machine() const {
+    return {"PATH=" + tools().string(), "TEST_TORCH=" + (libraries() / "torch").string(),
+            "TEST_PIP=" + (folder_.path() / "pip").string(), "CXX="};
   }
 
   std::string with_torch() const { return "CMAKE_PREFIX_PATH=" + libraries().string(); }
@@ -122,6 +141,13 @@ TEST_F(WorkbookTest, HelpNeedsNothing) {
   EXPECT_THAT(workbook({}).text, HasSubstr("Usage: ./workbook VERB"));
   EXPECT_THAT(workbook({"start", "--help"}).text, HasSubstr("Usage: ./workbook VERB"));
   EXPECT_FALSE(fs::exists(project() / "build"));
+}
+
+TEST_F(WorkbookTest, AloneOnATerminalItWatchesOnceItIsSetUp) {
+  EXPECT_THAT(alone_on_a_terminal(), HasSubstr("Usage: ./workbook VERB"));
+  workbook({"list"}, {with_torch()});
+  EXPECT_THAT(alone_on_a_terminal(), HasSubstr("checker watch\r\n"));
+  EXPECT_THAT(workbook({}).text, HasSubstr("Usage: ./workbook VERB"));
 }
 
 TEST_F(WorkbookTest, AnOldCompilerIsRefused) {

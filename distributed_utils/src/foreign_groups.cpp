@@ -81,6 +81,7 @@ const Operator* find(std::span<const Operator> table, std::string_view name) {
 struct Followed : at::ObserverContext {
   std::shared_ptr<RecordedGroup> group;
   uint64_t sequence = 0;
+  bool on_gpu = false;
   std::optional<at::DisableRecordFunctionGuard>
       unannounced;  // c10d::*: says it once, not gloo:* too
 };
@@ -148,6 +149,8 @@ std::unique_ptr<at::ObserverContext> begin_operator(const Operator& op,
   if (!group || passes_the_wrapper(*group, device)) return nullptr;
   auto followed = follow(number_of(group), call, tensors);
   followed->unannounced.emplace();
+  followed->on_gpu =
+      device == c10::kCUDA && runs_on_gpu(group->getBackend(device)->getBackendName());
   return followed;
 }
 
@@ -184,7 +187,7 @@ void end(const at::RecordFunction& function, at::ObserverContext* context) {
   followed->unannounced.reset();
   for (const auto& output : function.outputs()) {
     if (const auto work = custom<c10d::Work>(output)) {
-      record_end_of(*work, followed->group->number, followed->sequence);
+      record_end_of(work, followed->group->number, followed->sequence, followed->on_gpu);
     }
   }
 }

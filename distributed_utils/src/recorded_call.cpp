@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "completion_poller.hpp"
 #include "distributed_utils/recording.hpp"
 
 namespace distributed_utils::detail {
@@ -85,8 +86,15 @@ void record_shutdown(uint64_t group) {
   recording::record(recording::Kind::shutdown, std::as_bytes(std::span(&group, 1)));
 }
 
-bool record_end_of(c10d::Work& work, uint32_t group, uint64_t sequence) {
-  const auto future = future_of(work);
+bool runs_on_gpu(const std::string& backend) { return backend == "nccl"; }
+
+bool record_end_of(const c10::intrusive_ptr<c10d::Work>& work, uint32_t group, uint64_t sequence,
+                   bool on_gpu) {
+  if (on_gpu) {
+    record_end_by_polling(work, group, sequence);
+    return true;
+  }
+  const auto future = future_of(*work);
   if (!future) return false;
   future->addCallback(
       [sequence, group](c10::ivalue::Future& done) {

@@ -43,9 +43,12 @@ void record_completed(uint32_t group, uint64_t sequence, bool failed);
 /// Writes the record of a group's being shut down.
 void record_shutdown(uint64_t group);
 
-/// Has the end of `work` recorded through its future, rather than by wait(), because the Reducer
-/// only ever takes futures. (NCCL's futures are done once the kernel is queued, not once it ran.)
-/// False for a work without a future.
-bool record_end_of(c10d::Work& work, uint32_t group, uint64_t sequence);
+/// Has the end of `work` recorded: through its future, rather than by wait(), because the Reducer
+/// only ever takes futures; on GPUs by asking it. False for a work on CPUs without a future.
+bool record_end_of(const c10::intrusive_ptr<c10d::Work>& work, uint32_t group, uint64_t sequence,
+                   bool on_gpu);
+
+/// Whether a backend of this name does its work on the GPU; Gloo copies to the host.
+bool runs_on_gpu(const std::string& backend);
 
 }  // namespace distributed_utils::detail

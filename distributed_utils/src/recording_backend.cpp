@@ -19,7 +19,8 @@ class RecordingBackend : public c10d::Backend {
   RecordingBackend(c10::intrusive_ptr<c10d::Backend> backend, std::shared_ptr<RecordedGroup> group)
       : Backend(backend->getRank(), backend->getSize()),
         backend_(std::move(backend)),
-        group_(std::move(group)) {
+        group_(std::move(group)),
+        on_gpu_(runs_on_gpu(backend_->getBackendName())) {
     if (backend_->getBoundDeviceId()) setBoundDeviceId(backend_->getBoundDeviceId());
   }
 
@@ -174,12 +175,13 @@ class RecordingBackend : public c10d::Backend {
     const at::DisableRecordFunctionGuard unannounced;
     WorkPtr work = invoke();
     if (!work) return work;  // within a coalesced block
-    if (record_end_of(*work, group_->number, sequence)) return work;
+    if (record_end_of(work, group_->number, sequence, on_gpu_)) return work;
     return c10::make_intrusive<WaitedWork>(std::move(work), group_->number, sequence);
   }
 
   c10::intrusive_ptr<c10d::Backend> backend_;
   std::shared_ptr<RecordedGroup> group_;
+  bool on_gpu_;
 };
 
 }  // namespace

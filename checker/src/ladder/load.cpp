@@ -1,12 +1,11 @@
 // Reads the ladder's files and checks each by itself and all of them together.
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <regex>
 
 #include "ladder/ladder.hpp"
+#include "ladder/mapping.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -16,70 +15,6 @@ namespace checker {
 namespace fs = std::filesystem;
 
 namespace {
-
-[[noreturn]] void fail(const fs::path& file, const YAML::Mark& mark, const std::string& what) {
-  const std::string line = mark.is_null() ? "" : ":" + std::to_string(mark.line + 1);
-  throw Error(file.string() + line + ": " + what);
-}
-
-YAML::Node read_yaml(const fs::path& file) {
-  const std::string text = read_file(file);
-  try {
-    return YAML::Load(text);
-  } catch (const YAML::ParserException& error) {
-    fail(file, error.mark, error.msg);
-  }
-}
-
-/// A mapping that is read key by key, so that a key nobody asked for is an error.
-class Mapping {
- public:
-  Mapping(const fs::path& file, const YAML::Node& node, std::vector<std::string> known)
-      : file_(file), node_(node), known_(std::move(known)) {
-    if (!node.IsMap()) fail(file_, node.Mark(), "a mapping (key: value) is expected here.");
-    for (const auto& entry : node) {
-      const auto key = entry.first.as<std::string>();
-      if (std::ranges::find(known_, key) == known_.end()) {
-        fail(file_, entry.first.Mark(), "unknown key " + key + did_you_mean(key, known_));
-      }
-    }
-  }
-
-  YAML::Node node(const std::string& key) const {
-    const auto value = node_[key];
-    if (!value) fail(file_, node_.Mark(), "the key " + key + " is missing.");
-    return value;
-  }
-
-  std::string text(const std::string& key) const {
-    const auto value = node(key);
-    const std::string text(value.IsScalar() ? trim(value.Scalar()) : "");
-    if (text.empty()) fail(file_, value.Mark(), key + " must be a text.");
-    return text;
-  }
-
-  std::string line(const std::string& key) const {
-    auto text = this->text(key);
-    if (text.find('\n') != text.npos) fail(file_, node(key).Mark(), key + " must be one line.");
-    return text;
-  }
-
-  bool has(const std::string& key) const { return node_[key].IsDefined(); }
-
-  template <typename T>
-  std::vector<T> list(const std::string& key) const {
-    try {
-      return node(key).as<std::vector<T>>();
-    } catch (const YAML::Exception&) {
-      fail(file_, node(key).Mark(), key + " must be a list, in square brackets.");
-    }
-  }
-
- private:
-  const fs::path& file_;
-  YAML::Node node_;
-  std::vector<std::string> known_;
-};
 
 Step read_step(const fs::path& file, const YAML::Node& node, int number) {
   const Mapping mapping(file, node, {"name", "title", "intro", "run", "todos"});

@@ -24,8 +24,8 @@ std::vector<std::string> compiler_messages(std::span<const std::string> output) 
   return messages;
 }
 
-void build_targets(const Project& project, std::span<const std::string> targets,
-                   const std::string& title) {
+BuildResult build_quietly(const Project& project, std::span<const std::string> targets,
+                          const std::function<void(std::string_view)>& on_progress) {
   Command command{.arguments = {project.cmake, "--build", project.build.string()},
                   .environment = {"NINJA_STATUS=[%f/%t] "},
                   .directory = {}};
@@ -36,23 +36,29 @@ void build_targets(const Project& project, std::span<const std::string> targets,
   command.arguments.emplace_back("--target");
   command.arguments.insert(command.arguments.end(), targets.begin(), targets.end());
 
-  terminal::Stage stage(title);
-  std::vector<std::string> output;
+  BuildResult built;
   RankOptions options;
   options.on_line = [&](size_t, bool, std::string_view line) {
-    if (line.starts_with("[")) stage.note(line.substr(0, line.find(']') + 1));
-    output.emplace_back(line);
+    if (on_progress && line.starts_with("[")) on_progress(line.substr(0, line.find(']') + 1));
+    built.output.emplace_back(line);
     return true;
   };
   const auto result = run_ranks({&command, 1}, options);
-  if (result.success()) {
-    const bool idle = std::ranges::find(output, "ninja: no work to do.") != output.end();
-    idle ? stage.idle() : stage.done();
-    return;
-  }
+  built.success = result.success();
+  built.interrupted_by = result.interrupted_by;
+  built.idle = std::ranges::find(built.output, "ninja: no work to do.") != built.output.end();
+  return built;
+}
+
+void build_targets(const Project& project, std::span<const std::string> targets,
+                   const std::string& title) {
+  terminal::Stage stage(title);
+  const auto built =
+      build_quietly(project, targets, [&](std::string_view progress) { stage.note(progress); });
+  if (built.success) return built.idle ? stage.idle() : stage.done();
   stage.failed();
-  if (result.interrupted_by) throw Error("The build was interrupted.");
-  for (const auto& line : compiler_messages(output)) terminal::say(line);
+  if (built.interrupted_by) throw Error("The build was interrupted.");
+  for (const auto& line : compiler_messages(built.output)) terminal::say(line);
   throw Error("Building " + join(targets, " ") + " failed; what the compiler says stands above.");
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,17 @@ namespace checker {
 /// without the build tool's own words, and throws Error.
 void build_targets(const Project& project, std::span<const std::string> targets,
                    const std::string& title);
+
+struct BuildResult {
+  bool success = false;
+  bool idle = false;  ///< there was nothing to do
+  int interrupted_by = 0;
+  std::vector<std::string> output;
+};
+
+/// Builds these targets without a word; on_progress gets "[3/17]".
+BuildResult build_quietly(const Project& project, std::span<const std::string> targets,
+                          const std::function<void(std::string_view)>& on_progress = {});
 
 /// What matters in a failed build's output: no "[1/7] Building", no "FAILED:", no command lines.
 std::vector<std::string> compiler_messages(std::span<const std::string> output);

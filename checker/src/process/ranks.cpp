@@ -26,50 +26,35 @@ struct Rank {
   RankResult result{};
 };
 
+// The ranks of one run. One of them failing ends the others.
 class Group {
  public:
-  Group(std::span<const Command> commands, const RankOptions& options) : options_(options) {
-    for (size_t i = 0; i < commands.size(); ++i) {
-      try {
-        ranks_.push_back({spawn(commands[i], options.wiring), cutter(i, commands.size(), false),
-                          cutter(i, commands.size(), true)});
-      } catch (...) {
-        for (const auto& rank : ranks_) ::kill(-rank.process.pid, SIGKILL);
-        strays_.end();  // the ranks among them
-        throw;
-      }
-    }
+  explicit Group(const RankOptions& options) : options_(options) {}
+
+  void start(const Command& command, LineCutter output, LineCutter error) {
+    ranks_.push_back({spawn(command, options_.wiring), std::move(output), std::move(error)});
   }
 
-  GroupResult run() {
-    while (std::ranges::any_of(ranks_, &Rank::running)) {
-      wait();
-      signals_.read([&](int signal) {
-        if (signal != SIGCHLD) interrupt(signal);
-      });
-      for (auto& rank : ranks_) drain(rank);
-      reap();
-      if (ending_ && Clock::now() >= deadline_) signal_all(SIGKILL);
-    }
-    strays_.end();
-    // A stray may have held a pipe open until now; its last words count as the rank's.
-    for (auto& rank : ranks_) finish(rank);
-    for (const auto& rank : ranks_) result_.ranks.push_back(rank.result);
-    return result_;
+  bool running() const { return std::ranges::any_of(ranks_, &Rank::running); }
+  const std::list<Rank>& ranks() const { return ranks_; }
+
+  /// Milliseconds until something has to be done even if nothing happens; -1: never.
+  int patience() const {
+    if (!ending_ || !running()) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
+    return static_cast<int>(std::max<int64_t>(left.count(), 10));
   }
 
- private:
-  LineCutter cutter(size_t number, size_t count, bool is_error) {
-    if (options_.on_line) {
-      return LineCutter([=, this](std::string_view line) {
-        if (!options_.on_line(number, is_error, line)) close_output();
-      });
-    }
-    const int descriptor = is_error ? STDERR_FILENO : STDOUT_FILENO;
-    const auto label = count > 1 ? rank_label(number, count, descriptor) : "";
-    return LineCutter([=, this](std::string_view line) {
-      if (!result_.output_closed && !write_line(descriptor, label, line)) close_output();
-    });
+  void attend() {
+    for (auto& rank : ranks_) drain(rank);
+    reap();
+    if (ending_ && Clock::now() >= deadline_) signal_all(SIGKILL);
+  }
+
+  void interrupt(int signal) {
+    const bool again = std::exchange(result_.interrupted_by, signal) != 0;
+    start_grace();
+    signal_all(again ? SIGKILL : signal);
   }
 
   void close_output() {
@@ -77,22 +62,22 @@ class Group {
     end_all();
   }
 
-  // Until something happens: output, the end of a rank, a signal to us, or the end of the grace.
-  void wait() {
-    std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
-    for (const auto& rank : ranks_) {
-      for (const auto* pipe : {&rank.process.output, &rank.process.error}) {
-        if (pipe->is_open()) watched.push_back({pipe->get(), POLLIN, 0});
-      }
-    }
-    int timeout = -1;
-    if (ending_) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now());
-      timeout = static_cast<int>(std::max<int64_t>(left.count(), 10));
-    }
-    ::poll(watched.data(), watched.size(), timeout);
+  void stop() {
+    if (ending_) return;
+    result_.stopped = true;
+    end_all();
   }
 
+  void kill() { signal_all(SIGKILL); }
+
+  GroupResult finish() {
+    // A stray may have held a pipe open until now; its last words count as the rank's.
+    for (auto& rank : ranks_) finish(rank);
+    for (const auto& rank : ranks_) result_.ranks.push_back(rank.result);
+    return result_;
+  }
+
+ private:
   // Reads what is there, but not more than one flooding rank's turn.
   static void drain(Descriptor& pipe, LineCutter& lines, int turns) {
     static std::array<char, 64 * 1024> buffer;
@@ -123,8 +108,9 @@ class Group {
   }
 
   void reap() {
-    for (size_t i = 0; i < ranks_.size(); ++i) {
-      auto& rank = *std::next(ranks_.begin(), static_cast<std::ptrdiff_t>(i));
+    size_t number = 0;
+    for (auto& rank : ranks_) {
+      const size_t i = number++;
       siginfo_t info{};
       const auto id = static_cast<id_t>(rank.process.pid);
       // Only looked at first: as long as nobody has collected the leader, the group's number
@@ -146,12 +132,6 @@ class Group {
     }
   }
 
-  void interrupt(int signal) {
-    const bool again = std::exchange(result_.interrupted_by, signal) != 0;
-    start_grace();
-    signal_all(again ? SIGKILL : signal);
-  }
-
   void end_all() {
     if (ending_) return;
     start_grace();
@@ -170,12 +150,92 @@ class Group {
   }
 
   const RankOptions& options_;
-  SignalWatch signals_;
-  StrayCatcher strays_;
   std::list<Rank> ranks_;
   GroupResult result_;
   bool ending_ = false;
   Clock::time_point deadline_;
+};
+
+class Groups {
+ public:
+  Groups(std::span<const std::vector<Command>> groups, const RankOptions& options)
+      : options_(options) {
+    for (const auto& commands : groups) count_ += commands.size();
+    size_t number = 0;
+    try {
+      for (const auto& commands : groups) {
+        auto& group = groups_.emplace_back(options);
+        for (const auto& command : commands) {
+          group.start(command, cutter(group, number, false), cutter(group, number, true));
+          if (options.on_start) options.on_start(number, group.ranks().back().process.pid);
+          ++number;
+        }
+      }
+    } catch (...) {
+      for (auto& group : groups_) group.kill();
+      strays_.end();  // the ranks among them
+      throw;
+    }
+  }
+
+  std::vector<GroupResult> run() {
+    while (std::ranges::any_of(groups_, &Group::running)) {
+      wait();
+      signals_.read([&](int signal) {
+        if (signal == SIGCHLD) return;
+        for (auto& group : groups_) group.interrupt(signal);
+      });
+      size_t number = 0;
+      for (auto& group : groups_) {
+        group.attend();
+        if (options_.stop && group.running() && options_.stop(number)) group.stop();
+        ++number;
+      }
+    }
+    strays_.end();
+    std::vector<GroupResult> results;
+    for (auto& group : groups_) results.push_back(group.finish());
+    return results;
+  }
+
+ private:
+  LineCutter cutter(Group& group, size_t number, bool is_error) {
+    if (options_.on_line) {
+      return LineCutter([=, this, &group](std::string_view line) {
+        if (!options_.on_line(number, is_error, line)) group.close_output();
+      });
+    }
+    const int descriptor = is_error ? STDERR_FILENO : STDOUT_FILENO;
+    const auto label = count_ > 1 ? rank_label(number, count_, descriptor) : "";
+    return LineCutter([=, this](std::string_view line) {
+      if (output_closed_ || write_line(descriptor, label, line)) return;
+      output_closed_ = true;
+      for (auto& each : groups_) each.close_output();
+    });
+  }
+
+  // Until something happens: output, the end of a rank, a signal to us, or the end of the grace.
+  void wait() {
+    std::vector<pollfd> watched{{signals_.descriptor(), POLLIN, 0}};
+    int timeout = options_.stop ? 50 : -1;
+    for (const auto& group : groups_) {
+      for (const auto& rank : group.ranks()) {
+        for (const auto* pipe : {&rank.process.output, &rank.process.error}) {
+          if (pipe->is_open()) watched.push_back({pipe->get(), POLLIN, 0});
+        }
+      }
+      const int patience = group.patience();
+      if (patience >= 0 && (timeout < 0 || patience < timeout)) timeout = patience;
+    }
+    ::poll(watched.data(), watched.size(), timeout);
+  }
+
+  const RankOptions& options_;
+  SignalWatch signals_;
+  StrayCatcher strays_;
+  size_t count_ = 0;
+  std::list<Group> groups_;  // in their places: the line cutters refer to them
+  bool output_closed_ = false;
 };
 
 }  // namespace
@@ -186,8 +246,14 @@ int GroupResult::status() const {
   return output_closed ? 1 : 0;
 }
 
+std::vector<GroupResult> run_groups(std::span<const std::vector<Command>> groups,
+                                    const RankOptions& options) {
+  return Groups(groups, options).run();
+}
+
 GroupResult run_ranks(std::span<const Command> commands, const RankOptions& options) {
-  return Group(commands, options).run();
+  const std::vector<Command> group(commands.begin(), commands.end());
+  return run_groups({&group, 1}, options).front();
 }
 
 }  // namespace checker

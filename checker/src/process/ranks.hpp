@@ -1,5 +1,5 @@
 #pragma once
-/// A group of processes that live and die together: the ranks of one run.
+/// Groups of processes that live and die together: the ranks of one run, or of several at a time.
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -16,8 +16,13 @@ struct RankOptions {
   /// How long the others have between SIGTERM and SIGKILL when one rank has failed.
   std::chrono::milliseconds grace{3000};
   /// Takes each line; false: nobody wants more, end the run. Not given: the line goes to our own
-  /// standard output or error, with the rank's label before it if there are several.
+  /// standard output or error, with the rank's label before it if there are several. Ranks of
+  /// several groups are numbered on.
   std::function<bool(size_t rank, bool is_error, std::string_view line)> on_line;
+  /// Told of each process once it runs.
+  std::function<void(size_t rank, pid_t pid)> on_start;
+  /// Asked every 50 ms about each group that runs; true: end it, it is to be called stopped.
+  std::function<bool(size_t group)> stop;
 };
 
 struct RankResult {
@@ -30,8 +35,9 @@ struct GroupResult {
   std::optional<size_t> first_failed;
   int interrupted_by = 0;      ///< the signal that we got and passed on
   bool output_closed = false;  ///< nobody read our output any more
+  bool stopped = false;        ///< RankOptions::stop asked for it
 
-  bool success() const { return !first_failed && !interrupted_by && !output_closed; }
+  bool success() const { return !first_failed && !interrupted_by && !output_closed && !stopped; }
   /// An exit status for the checker itself: 0 only on success.
   int status() const;
 };
@@ -41,5 +47,9 @@ struct GroupResult {
 /// on, a second one kills. At the end no process is left, grandchildren included. Throws Error if a
 /// process cannot be started; those already started are ended.
 GroupResult run_ranks(std::span<const Command> commands, const RankOptions& options);
+
+/// The same for several groups side by side: one's failure does not touch the others.
+std::vector<GroupResult> run_groups(std::span<const std::vector<Command>> groups,
+                                    const RankOptions& options);
 
 }  // namespace checker

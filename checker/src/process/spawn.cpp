@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,8 +54,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 // Everything that happens between fork and exec; allocates nothing. Returns only on failure.
-void become(pid_t parent, const char* directory, char* const* arguments, char* const* environment,
-            int output, int error) {
+void become(pid_t parent, const Command& command, const char* directory, char* const* arguments,
+            char* const* environment, int output, int error) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it died before prctl could say so
@@ -67,6 +68,10 @@ void become(pid_t parent, const char* directory, char* const* arguments, char* c
   if (nothing != STDIN_FILENO) ::close(nothing);
   if (output >= 0 && ::dup2(output, STDOUT_FILENO) < 0) return;
   if (error >= 0 && ::dup2(error, STDERR_FILENO) < 0) return;
+  if (command.largest_file > 0) {
+    const rlimit limit{command.largest_file, command.largest_file};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
   if (*directory && ::chdir(directory) != 0) return;
   ::execvpe(arguments[0], arguments, environment);
 }
@@ -86,7 +91,7 @@ Process spawn(const Command& command, Wiring wiring) {
   const pid_t pid = ::fork();
   if (pid < 0) throw Error(std::string("Cannot start a process: ") + std::strerror(errno) + ".");
   if (pid == 0) {
-    become(parent, directory.c_str(), argv.data(), envp.data(), output.write.get(),
+    become(parent, command, directory.c_str(), argv.data(), envp.data(), output.write.get(),
            error.write.get());
     const int reason = errno;
     [[maybe_unused]] const auto written = ::write(failure.write.get(), &reason, sizeof reason);

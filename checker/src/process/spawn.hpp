@@ -2,6 +2,7 @@
 /// Starting one process.
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ struct Command {
   std::vector<std::string> arguments;    ///< the program (looked up in PATH) and its arguments
   std::vector<std::string> environment;  ///< "NAME=value", over our own
   std::filesystem::path directory;       ///< where it runs; empty: where we are
+  uint64_t largest_file = 0;             ///< bytes that a file of its may grow to; 0: no limit
 };
 
 /// Where a process's standard output and error go.

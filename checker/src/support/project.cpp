@@ -28,6 +28,7 @@ Project find_project() {
     if (const auto text = value("CMAKE_HOME_DIRECTORY:"); !text.empty()) project.source = text;
     if (const auto text = value("CMAKE_COMMAND:"); !text.empty()) project.cmake = text;
     if (const auto text = value("CMAKE_CTEST_COMMAND:"); !text.empty()) project.ctest = text;
+    if (const auto text = value("CMAKE_MAKE_PROGRAM:"); !text.empty()) project.ninja = text;
   }
   return project;
 }

@@ -10,6 +10,7 @@ struct Project {
   std::filesystem::path build;   ///< the build folder that this program lies in
   std::string cmake = "cmake";
   std::string ctest = "ctest";
+  std::string ninja = "ninja";
 
   std::filesystem::path ladder() const { return source / "checker" / "ladder"; }
   /// A path as people say it: from the project's folder if it lies in there.

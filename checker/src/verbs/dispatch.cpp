@@ -11,12 +11,19 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 6> table{
+constexpr std::array<Verb, 13> table{
     {{"start", "set everything up, train step 01 and say what to do next", run_start},
+     {"watch", "judge a step again whenever you save it", run_watch},
+     {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
+     {"hint", "give a hint on one TODO", run_hint},
+     {"diff", "show the solution: what differs from your file", run_diff},
+     {"reset", "write a step as it was given, and keep your file beside it", run_reset},
+     {"list", "show the steps and how their TODOs stand", run_list},
+     {"progress", "show how far you are", run_progress},
      {"run", "build one step and run its ranks on this machine", run_run},
-     {"list", "show the steps and their TODOs", run_list},
      {"site", "print the site file's settings for sbatch", run_site},
      {"test", "build everything and run all tests", run_test},
+     {"verify", "judge the catalogue of wrong edits: is the judge right?", run_verify},
      {"render", "make steps, solutions and job scripts from the ladder", run_render}}};
 
 void print_help() {
@@ -24,7 +31,7 @@ void print_help() {
   terminal::say("Usage: ./workbook VERB [options]\n");
   for (const auto& verb : table) {
     std::string name(verb.name);
-    name.resize(9, ' ');
+    name.resize(10, ' ');
     terminal::say("  " + terminal::styled(terminal::Style::bold, name) + std::string(verb.summary));
   }
   terminal::say("\n./workbook VERB --help says more about one of them.");

@@ -1,22 +1,28 @@
 #include "ladder/ladder.hpp"
+#include "report/terminal.hpp"
 #include "terminal/terminal.hpp"
 #include "verbs/options.hpp"
+#include "verbs/todos.hpp"
 
 namespace checker {
 
 int run_list(const Project& project, const Arguments& arguments) {
-  const cxxopts::Options options("./workbook list", "Shows the steps and their TODOs.\n");
+  const cxxopts::Options options("./workbook list", "Shows the steps and how their TODOs stand.\n");
   if (!parse(options, "", "", arguments)) return 0;
 
   const auto ladder = load_ladder(project.ladder());
+  const auto all = present_standings(project, ladder);
+  const auto look = present_look();
   for (const auto& step : ladder.steps) {
     std::string name = step.name;
     name.resize(20, ' ');
     terminal::say(terminal::styled(terminal::Style::bold, name) + step.title);
     for (const int number : step.todos) {
-      const auto digits = std::to_string(number);
-      terminal::say("    TODO " + digits + std::string(4 - digits.size(), ' ') +
-                    ladder.todos.at(number).title);
+      const auto& standing = all.at(number);
+      for (const auto& line :
+           todo_lines(ladder.todos.at(number), standing.state, standing.note, look)) {
+        terminal::say(line);
+      }
     }
   }
   return 0;

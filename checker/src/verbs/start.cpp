@@ -74,7 +74,8 @@ void say_what_is_next(const Project& project, const Ladder& ladder, const Progra
                 ", the program that just ran");
   terminal::say("  edit   " + bold(ladder.file_of(todo).string()) + ", where it says TODO " +
                 std::to_string(todo.number));
-  terminal::say("  check  " + bold(step.run));
+  terminal::say("  run    " + bold(step.run));
+  terminal::say("  judge  " + bold("./workbook watch") + ", which looks at it whenever you save");
 }
 
 }  // namespace

@@ -14,10 +14,17 @@ using Arguments = std::vector<std::string>;
 /// Each takes what follows the verb and returns the exit status. --help prints the verb's help.
 /// They throw UsageError for a wrong command line and Error for what else the user can mend.
 int run_start(const Project& project, const Arguments& arguments);
-int run_run(const Project& project, const Arguments& arguments);
+int run_watch(const Project& project, const Arguments& arguments);
+int run_check(const Project& project, const Arguments& arguments);
+int run_hint(const Project& project, const Arguments& arguments);
+int run_diff(const Project& project, const Arguments& arguments);
+int run_reset(const Project& project, const Arguments& arguments);
 int run_list(const Project& project, const Arguments& arguments);
+int run_progress(const Project& project, const Arguments& arguments);
+int run_run(const Project& project, const Arguments& arguments);
 int run_site(const Project& project, const Arguments& arguments);
 int run_test(const Project& project, const Arguments& arguments);
+int run_verify(const Project& project, const Arguments& arguments);
 int run_render(const Project& project, const Arguments& arguments);
 
 struct Verb {

@@ -30,6 +30,8 @@ enum class Kind : uint16_t {
   values = 11,     ///< before an optimizer step: as gradients, the parameters' own bytes
   reported = 12,   ///< a mean loss put into words for people: double
   shutdown = 13,   ///< a process group is being shut down: uint64 its number
+  sampler = 14,    ///< a DistributedSampler was made: SamplerRecord
+  set_epoch = 15,  ///< of a sampler and all its copies: uint64 its number, uint64 epoch
 };
 
 constexpr uint64_t kMagic = 0x3143455244574c31;  // of format 1
@@ -77,6 +79,12 @@ struct TensorRecord {
   int32_t scalar_type;
   uint32_t name_size;
   uint64_t elements;
+};
+
+struct SamplerRecord {
+  uint64_t number;  ///< of the sampler in this process, in the order of making
+  uint64_t dataset_size, num_replicas, rank, seed;
+  uint64_t shuffle, drop_last, pad;  ///< 0 or 1
 };
 
 /// True if this process records.

@@ -55,11 +55,13 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
 
  private:
   std::vector<size_t> indices_of_rank() const;
+  void record();
 
   size_t dataset_size_;
   DistributedSamplerOptions options_;
   size_t num_replicas_;
   size_t rank_;
+  uint64_t recorded_number_ = 0;
   std::shared_ptr<uint64_t> epoch_ = std::make_shared<uint64_t>(0);
   std::vector<size_t> indices_;
   size_t position_ = 0;

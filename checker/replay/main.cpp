@@ -1,0 +1,58 @@
+// replay RESULT.json WORLD_FOLDER... -- trainer options: the oracle of the checker, a program of
+// its own so that the checker itself starts without torch.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "replay.hpp"
+
+namespace {
+
+std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder) {
+  std::vector<checker::RankSeen> ranks;
+  for (size_t rank = 0;; ++rank) {
+    const auto place = folder / ("rank-" + std::to_string(rank));
+    if (!std::filesystem::exists(place)) return ranks;
+    auto& seen = ranks.emplace_back();
+    seen.folder = place;
+    seen.log = checker::read_log(folder / ("log-" + std::to_string(rank)));
+    checker::interpret(seen);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(place)) {
+      if (entry.is_regular_file() && !entry.is_symlink()) seen.files.push_back(entry.path());
+    }
+    std::ranges::sort(seen.files);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::vector<std::string> own;
+  int passed_on = 1;
+  for (; passed_on < argc && std::string_view(argv[passed_on]) != "--"; ++passed_on) {
+    own.emplace_back(argv[passed_on]);
+  }
+  if (own.size() < 2 || passed_on == argc) {
+    throw tasks::Error("usage: replay RESULT.json WORLD_FOLDER... -- trainer options");
+  }
+  argv[passed_on] = argv[0];
+  const auto options = tasks::parse_options(argc - passed_on, argv + passed_on);
+  tasks::apply(options);
+  const auto task = tasks::make_task(options);
+  auto worlds = nlohmann::json::array();
+  for (size_t i = 1; i < own.size(); ++i)
+    worlds.push_back(replay::replay(*task, read_world(own[i])));
+  const nlohmann::json result = {
+      {"sizes",
+       {*task->dataset(tasks::Split::train).size(), *task->dataset(tasks::Split::validation).size(),
+        *task->dataset(tasks::Split::test).size()}},
+      {"worlds", worlds}};
+  std::ofstream file(own[0]);
+  file << result.dump() << "\n";
+  file.close();
+  if (!file) throw tasks::Error("cannot write " + own[0]);
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

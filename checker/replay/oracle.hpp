@@ -1,0 +1,63 @@
+#pragma once
+/// Computes losses, gradients and optimizer steps as a right program would.
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <vector>
+
+#include "evidence/run.hpp"
+#include "tasks/task.hpp"
+
+namespace replay {
+
+/// Parameters or gradients one after the other, in the order of the record.
+using Flat = std::vector<double>;
+
+Flat flat(const std::vector<at::Tensor>& tensors);
+
+/// The model's parameters in the order of the record. Throws tasks::Error if they do not fit it.
+std::vector<at::Tensor> ordered_parameters(tasks::Model& model,
+                                           const std::vector<checker::ParameterSeen>& parameters);
+
+/// Largest difference over the largest element of `wanted`; infinite if sizes differ.
+double deviation(const Flat& got, const Flat& wanted);
+
+/// One model that computes whatever is asked for.
+class Oracle {
+ public:
+  Oracle(const tasks::Task& task, const std::vector<checker::ParameterSeen>& parameters);
+
+  struct Result {
+    double sum = 0, count = 0;
+    Flat gradients;
+  };
+
+  /// False if the values do not fit the model.
+  bool set(const Flat& values);
+  /// Sum and count of the loss of these samples; with gradients, those of its mean as well.
+  Result compute(checker::Split split, const std::vector<uint64_t>& ids, bool with_gradients);
+  /// The mean loss over a whole split.
+  double mean_over(checker::Split split);
+  size_t size_of(checker::Split split) const;
+
+ private:
+  const tasks::Task& task_;
+  std::shared_ptr<tasks::Model> model_;
+  std::vector<at::Tensor> parameters_;
+};
+
+/// One rank's optimizer, which is shown the recorded gradients.
+class Stepper {
+ public:
+  Stepper(const tasks::Task& task, const std::vector<checker::ParameterSeen>& parameters);
+
+  /// The parameters after a step from `values` with `gradients`; empty if they do not fit.
+  Flat step(const Flat& values, const Flat& gradients);
+
+ private:
+  std::shared_ptr<tasks::Model> model_;
+  std::vector<at::Tensor> parameters_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+};
+
+}  // namespace replay

@@ -1,0 +1,36 @@
+#pragma once
+/// Computes anew, from the data and from the recorded sample ids, what the gradients, the
+/// parameters and the losses of a run must be.
+#include <nlohmann/json_fwd.hpp>
+
+#include "oracle.hpp"
+
+namespace replay {
+
+/// What is true of one run. All deviations are relative: the largest difference of any element over
+/// the largest element of what it is held against.
+///
+///   ranks[r].steps[t]    gradients of optimizer step t on rank r held against
+///                          mean         the mean of all ranks' gradients: what it should be
+///                          local        rank r's own
+///                          sum          the sum over the ranks
+///                          twice        the mean divided by the world size once more
+///                          accumulated  the mean and the gradient of the step before
+///                          nothing      0 if all are zero, else 1
+///                        apart           parameters before the step, held against rank 0's
+///                        update          parameters after it, held against an optimizer step
+///                        loss            the batch's loss sum
+///                        parameters      names of those whose gradient is not the mean
+///   ranks[r].evaluations  the same for the loss sums of evaluation batches: largest deviation
+///   ranks[r].files        what a file holds: "final", "epoch 2" (from 1), "initial", "other",
+///                         "unreadable"; names: those of the model
+///   training[e]           the mean training loss of epoch e over all ranks
+///   validation[e], test   the mean loss over the whole split with rank 0's parameters
+nlohmann::json replay(const tasks::Task& task, const std::vector<checker::RankSeen>& ranks);
+
+/// What one of the files that a rank left holds.
+nlohmann::json look_into(const tasks::Task& task, const std::filesystem::path& file,
+                         const std::vector<std::pair<std::string, Flat>>& states,
+                         const std::vector<checker::ParameterSeen>& parameters);
+
+}  // namespace replay

@@ -1,0 +1,100 @@
+#pragma once
+/// What the ranks of one run did, in the order in which they did it: the evidence that rules look
+/// at.
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evidence/log.hpp"
+#include "process/ranks.hpp"
+
+namespace checker {
+
+enum class Split { train, validation, test };
+
+/// One process group as one rank knows it.
+struct GroupSeen {
+  uint32_t number = 0;
+  uint32_t rank = 0, size = 0;
+  std::string name;
+  std::vector<uint32_t> members;  ///< world ranks; empty if the program made the group alone
+  bool shut_down = false;
+};
+
+/// One collective as one rank issued it.
+struct CollectiveSeen {
+  distributed_utils::recording::CollectiveRecord call;
+  std::vector<uint64_t> frames;  ///< return addresses, innermost first
+  size_t event = 0;              ///< its place in the log
+  bool completed = false, failed = false;
+};
+
+/// One batch on its way through the trainer.
+struct BatchSeen {
+  std::vector<uint64_t> ids;
+  size_t event = 0;
+  std::optional<double> loss_sum, loss_count;
+  bool with_gradients = false;
+  std::optional<size_t> step;  ///< the optimizer step that followed, counted over the whole run
+};
+
+/// One way through a split: all batches until another split, or the same one anew, is fetched.
+struct Pass {
+  Split split = Split::train;
+  size_t epoch = 0;  ///< how many passes over this split came before
+  std::vector<BatchSeen> batches;
+  std::vector<uint64_t> ids() const;
+};
+
+/// One optimizer step: parameters before it and gradients, flat, in the optimizer's order.
+struct StepSeen {
+  std::vector<double> values, gradients;
+};
+
+struct ParameterSeen {
+  std::string name;
+  uint64_t elements = 0;
+};
+
+struct SetEpoch {
+  uint64_t sampler = 0, epoch = 0;
+};
+
+struct RankSeen {
+  Log log;
+  RankResult result;
+  std::vector<std::string> output, errors;  ///< lines, the first few thousand
+  uint64_t lines_left_out = 0;
+  std::filesystem::path folder;              ///< where it ran
+  std::vector<std::filesystem::path> files;  ///< that it left in there, from that folder
+
+  // What the log says.
+  std::vector<GroupSeen> groups;
+  std::vector<CollectiveSeen> collectives;
+  std::vector<Pass> passes;
+  std::vector<StepSeen> steps;
+  std::vector<ParameterSeen> parameters;
+  std::vector<double> reported;
+  std::vector<size_t> reported_events;
+  std::vector<distributed_utils::recording::SamplerRecord> samplers;
+  std::vector<SetEpoch> epochs_set;
+  std::vector<std::string> devices;
+  std::optional<size_t> shutdown_event;  ///< the first shutdown of a group
+  bool left_regularly = false;           ///< returned from main or called exit
+
+  std::vector<const Pass*> passes_over(Split split) const;
+};
+
+struct Run {
+  size_t world = 1;
+  std::vector<RankSeen> ranks;
+  GroupResult result;
+  double seconds = 0;
+};
+
+/// Sorts what a log holds into the rank.
+void interpret(RankSeen& rank);
+
+}  // namespace checker

@@ -1,0 +1,42 @@
+#pragma once
+/// Judges the whole catalogue: is the judge right?
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "judge/check.hpp"
+#include "ladder/catalogue.hpp"
+
+namespace checker {
+
+enum class Wanted { rejected, accepted };
+
+struct Sample {
+  int todo = 0;  ///< 0: of no one in particular
+  std::string name;
+  std::string text;
+  Wanted wanted = Wanted::rejected;
+  const Step* step = nullptr;
+  bool quick = false;
+};
+
+struct SampleResult {
+  Sample sample;
+  bool built = false;
+  bool as_wanted = false;       ///< rejected, or accepted
+  bool blamed_rightly = false;  ///< of a rejected one: the TODO named first is the sample's own
+  Report report;
+  std::string problem;   ///< what is not as wanted, in a line; else empty
+  std::string findings;  ///< "TODO 8 gradients_summed; TODO 9 same_order_again"
+};
+
+/// Every step as given (rejected, by what it does), every solution, every wrong edit and variant.
+std::vector<Sample> catalogue_samples(const Ladder& ladder,
+                                      const std::vector<CatalogueEntry>& catalogue);
+
+/// Builds and judges them; told of each result as it comes.
+std::vector<SampleResult> judge_samples(const Project& project, const Ladder& ladder,
+                                        const std::vector<Sample>& samples,
+                                        const std::function<void(const SampleResult&)>& on_result);
+
+}  // namespace checker

@@ -1,0 +1,267 @@
+#include "judge/check.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "judge/compile.hpp"
+#include "judge/experiment.hpp"
+#include "judge/oracle.hpp"
+#include "judge/rules/rules.hpp"
+#include "judge/secret.hpp"
+#include "judge/symbols.hpp"
+#include "judge/verdicts.hpp"
+#include "ladder/render.hpp"
+#include "process/build.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "verbs/programs.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+double since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// In this order: what comes first explains what comes later.
+void judge_world(const Scene& scene, Findings& all) {
+  Findings findings;
+  rules::membership(scene, findings);
+  rules::shares(scene, findings);
+  rules::epochs(scene, findings);
+  rules::collectives(scene, findings);
+  rules::gradients(scene, findings);
+  if (findings.empty()) rules::trouble(scene, findings);
+  rules::losses(scene, findings);
+  rules::speaking(scene, findings);
+  rules::saving(scene, findings);
+  rules::leaving(scene, findings);
+  if (findings.empty()) rules::whole(scene, findings);
+  if (findings.empty() && !scene.run().result.success()) rules::trouble(scene, findings);
+  for (auto& finding : findings) {
+    const bool known = std::ranges::any_of(all, [&](const Finding& other) {
+      return other.todo == finding.todo && other.id == finding.id;
+    });
+    if (!known) all.push_back(std::move(finding));
+  }
+}
+
+std::set<std::string> features_of(const Ladder& ladder, const Step& step) {
+  std::set<std::string> features;
+  for (const auto& [number, todo] : ladder.todos) {
+    if (ladder.step(todo.step).number > step.number) continue;
+    features.insert(todo.features.begin(), todo.features.end());
+  }
+  return features;
+}
+
+class Check {
+ public:
+  Check(const Project& project, const Ladder& ladder, const Step& step, const CheckOptions& options)
+      : project_(project),
+        ladder_(ladder),
+        step_(step),
+        options_(options),
+        source_(project.source / (options.solution ? "solutions" : "steps") / step.name /
+                "train.cpp") {
+    report_.step = step.name;
+    report_.solution = options.solution;
+  }
+
+  Report run() {
+    const std::string text = options_.program.empty() ? read_file(source_) : "";
+    if (options_.program.empty() && !options_.solution && as_given(text)) return all_open();
+    const auto begin_build = std::chrono::steady_clock::now();
+    if (!build()) return report_;
+    report_.build_seconds = since(begin_build);
+    const auto begin = std::chrono::steady_clock::now();
+    judge(options_.solution || !options_.program.empty() ? std::set<int>{}
+                                                         : untouched_todos(ladder_, step_, text));
+    report_.judge_seconds = since(begin);
+    return report_;
+  }
+
+ private:
+  void stage(std::string_view text) const {
+    if (options_.on_stage) options_.on_stage(text);
+  }
+
+  bool as_given(const std::string& text) const {
+    return text == render(ladder_, ladder_.trainer, step_, Rendering::step);
+  }
+
+  Report all_open() {
+    for (const int todo : step_.todos) {
+      report_.verdicts.push_back(
+          {.todo = todo, .state = State::open, .findings = {}, .reason = ""});
+    }
+    return report_;
+  }
+
+  // False: the report says why not.
+  bool build() {
+    program_ = options_.program.empty() ? find_program(project_, step_, options_.solution).file
+                                        : fs::path(options_.program);
+    const bool own_program = !options_.program.empty();
+    const auto building = [&](std::string_view progress) {
+      stage("building " + std::string(progress));
+    };
+    if (options_.build && !own_program) {
+      stage("building");
+      const auto target = find_program(project_, step_, options_.solution).target;
+      report_.compile_error = compile(project_, target, source_, building);
+    }
+    if (options_.build) {
+      const std::string replay = "replay";
+      const auto built = build_quietly(project_, {&replay, 1}, building);
+      if (built.interrupted_by) throw Error("Interrupted.");
+      if (!built.success) {
+        throw Error("Building the replay failed. Mend: ./workbook build says why.");
+      }
+    }
+    if (!report_.compile_error && !fs::exists(program_)) {
+      throw Error(project_.shown(program_) + " is not there. Mend: check without --no-build.");
+    }
+    if (report_.compile_error) {
+      for (const int todo : step_.todos) {
+        report_.verdicts.push_back({.todo = todo,
+                                    .state = State::not_judged,
+                                    .findings = {},
+                                    .reason = "the program does not compile"});
+      }
+    }
+    return !report_.compile_error;
+  }
+
+  void judge(const std::set<int>& untouched) {
+    const TemporaryFolder temporary;
+    const fs::path folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
+    auto arguments = make_secret(options_.seed != 0 ? options_.seed : fresh_seed(), folder);
+    arguments.insert(arguments.end(), {"--device", options_.device});
+    const auto worlds = worlds_to_run();
+    stage("running");
+    const auto trials = run_experiment({.program = fs::absolute(program_),
+                                        .folder = folder,
+                                        .options = arguments,
+                                        .worlds = worlds,
+                                        // GPUs are not shared: a rank each, all on this node.
+                                        .pretend_nodes = options_.device == "cpu"});
+    stage("replaying");
+    const auto truth = ask_oracle(project_.build / "bin" / "replay", trials, arguments, folder);
+    stage("judging");
+    Symbols symbols(program_, source_, project_.shown(source_));
+    const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {
+      return symbols.locate(rank, collective);
+    };
+    Findings findings;
+    bool cut_off = false;
+    for (const size_t i : most_telling_first(trials)) {
+      const Scene scene{trials[i], truth.worlds[i], truth.sizes,
+                        ladder_,   step_,           features_of(ladder_, step_),
+                        locate};
+      judge_world(scene, findings);
+      measure(scene);
+      cut_off = cut_off || !trials[i].run.result.success();
+    }
+    report_.verdicts = to_verdicts(ladder_, step_, findings, untouched, cut_off);
+    not_checked();
+  }
+
+  void measure(const Scene& scene) {
+    double& largest = report_.largest_deviation;
+    for (const auto& rank : scene.truth.ranks) {
+      for (const auto& step : rank.steps) {
+        const double gradients = scene.expects("DDP") ? step.mean : step.local;
+        const double apart = scene.expects("DDP") ? step.apart : 0;
+        for (const double deviation : {gradients, apart, step.update, step.loss}) {
+          if (deviation < 1e299) largest = std::max(largest, deviation);
+        }
+      }
+      largest = std::max(largest, rank.evaluations);
+    }
+    report_.judged_by_numbers = largest > kTolerance;
+  }
+
+  // On GPUs only as many ranks as there are GPUs.
+  std::vector<int> worlds_to_run() {
+    if (options_.device == "cpu") return options_.worlds;
+    int gpus = 0;
+    while (fs::exists("/dev/nvidia" + std::to_string(gpus))) ++gpus;
+    std::vector<int> worlds;
+    for (const int world : options_.worlds) {
+      if (world <= gpus) {
+        worlds.push_back(world);
+      } else {
+        report_.not_checked.push_back(
+            "world size " + std::to_string(world) + ": there " +
+            (gpus == 1 ? "is 1 GPU" : "are " + std::to_string(gpus) + " GPUs") + " here");
+      }
+    }
+    if (worlds.empty()) {
+      throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
+    }
+    return worlds;
+  }
+
+  // Two ranks show most, and most clearly.
+  static std::vector<size_t> most_telling_first(const std::vector<Trial>& trials) {
+    std::vector<size_t> order(trials.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order, {}, [&](size_t i) {
+      const auto world = trials[i].run.world;
+      return world == 1 ? 100 : world;
+    });
+    return order;
+  }
+
+  void not_checked() {
+    for (const int todo : step_.todos) {
+      if (ladder_.trainer.todos().contains(todo)) continue;
+      report_.verdicts.push_back(
+          {.todo = todo,
+           .state = State::not_judged,
+           .findings = {},
+           .reason = "job scripts are judged on a Slurm, and there is none"});
+    }
+    if (options_.device == "cpu") {
+      report_.not_checked.emplace_back("GPUs and NCCL: this was judged on CPUs, over Gloo");
+    } else {
+      report_.not_checked.emplace_back("several nodes: local ranks were ranks here");
+    }
+  }
+
+  const Project& project_;
+  const Ladder& ladder_;
+  const Step& step_;
+  const CheckOptions& options_;
+  fs::path source_, program_;
+  Report report_;
+};
+
+}  // namespace
+
+bool Report::passed() const {
+  return !compile_error && std::ranges::all_of(verdicts, [](const Verdict& verdict) {
+    return verdict.state == State::done;
+  });
+}
+
+const Finding* Report::first_finding() const {
+  const Finding* first = nullptr;
+  for (const auto& verdict : verdicts) {
+    for (const auto& finding : verdict.findings) {
+      if (!first || finding.todo < first->todo) first = &finding;
+    }
+  }
+  return first;
+}
+
+Report check_step(const Project& project, const Ladder& ladder, const Step& step,
+                  const CheckOptions& options) {
+  return Check(project, ladder, step, options).run();
+}
+
+}  // namespace checker

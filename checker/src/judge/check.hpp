@@ -1,0 +1,31 @@
+#pragma once
+/// Judging one step: build it, run it at several worlds, look at what it did.
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "judge/verdict.hpp"
+#include "ladder/ladder.hpp"
+#include "support/project.hpp"
+
+namespace checker {
+
+struct CheckOptions {
+  bool solution = false;       ///< judge the reference
+  std::string device = "cpu";  ///< "cpu" over Gloo, "cuda" over NCCL
+  std::vector<int> worlds = {1, 2, 3};
+  uint64_t seed = 0;    ///< of the secret data; 0: another one each time
+  bool build = true;    ///< false: judge what was built before
+  std::string program;  ///< judge this program instead of a step's target; implies !build
+  std::string keep;     ///< a folder to leave the evidence in; empty: nothing is left
+  /// Told what is going on, for a progress line; may be empty.
+  std::function<void(std::string_view)> on_stage = {};
+};
+
+/// Judges the program of one step. Throws Error where the checker itself cannot work (no compiler,
+/// disk full); whatever the student's program does ends up in the report.
+Report check_step(const Project& project, const Ladder& ladder, const Step& step,
+                  const CheckOptions& options);
+
+}  // namespace checker

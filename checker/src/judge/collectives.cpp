@@ -1,0 +1,193 @@
+#include "judge/collectives.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace checker {
+
+namespace {
+
+constexpr uint8_t kSend = 12, kRecv = 13, kRecvAny = 14, kBarrier = 15;
+
+// As torch numbers them (the replay asserts it).
+constexpr std::array<const char*, 19> kKinds{"broadcast",
+                                             "all_reduce",
+                                             "all_reduce_coalesced",
+                                             "reduce",
+                                             "all_gather",
+                                             "all_gather",
+                                             "all_gather_coalesced",
+                                             "gather",
+                                             "scatter",
+                                             "reduce_scatter",
+                                             "all_to_all",
+                                             "all_to_all",
+                                             "send",
+                                             "recv",
+                                             "recv",
+                                             "barrier",
+                                             "reduce_scatter",
+                                             "coalesced collectives",
+                                             "all_reduce of sparse tensors"};
+constexpr std::array<const char*, 5> kOps{"SUM", "AVG", "PRODUCT", "MIN", "MAX"};
+
+std::string kind_of(const CollectiveSeen& collective) {
+  return collective.call.op_type < kKinds.size() ? kKinds.at(collective.call.op_type)
+                                                 : "a collective";
+}
+
+std::string type_of(int8_t type) {
+  switch (type) {
+    case 0:
+      return "uint8";
+    case 3:
+      return "int32";
+    case 4:
+      return "int64";
+    case 5:
+      return "float16";
+    case 6:
+      return "float32";
+    case 7:
+      return "float64";
+    case 11:
+      return "bool";
+    case 15:
+      return "bfloat16";
+    default:
+      return "elements";
+  }
+}
+
+bool point_to_point(const CollectiveSeen& collective) {
+  const auto kind = collective.call.op_type;
+  return kind == kSend || kind == kRecv || kind == kRecvAny;
+}
+
+// What makes groups on different ranks the same group.
+std::string key_of(const GroupSeen& group) {
+  std::string key = group.name + "/" + std::to_string(group.size);
+  for (const auto member : group.members) key += "," + std::to_string(member);
+  return key;
+}
+
+using Calls = std::vector<const CollectiveSeen*>;
+
+std::map<std::string, Calls> calls_by_group(const RankSeen& rank) {
+  std::map<std::string, Calls> calls;
+  for (const auto& group : rank.groups) {
+    if (group.size == 1) continue;
+    auto& mine = calls[key_of(group)];
+    for (const auto& collective : rank.collectives) {
+      if (collective.call.group == group.number && !point_to_point(collective)) {
+        mine.push_back(&collective);
+      }
+    }
+  }
+  return calls;
+}
+
+}  // namespace
+
+std::string describe(const CollectiveSeen& collective) {
+  const auto& call = collective.call;
+  std::string text = kind_of(collective);
+  if (call.op_type == kBarrier) return text;
+  text += " of " + std::to_string(call.elements) + " " + type_of(call.scalar_type);
+  if (call.reduce_op < kOps.size()) text += std::string(" (") + kOps.at(call.reduce_op) + ")";
+  if (call.root >= 0) {
+    text += (call.op_type == 0 || call.op_type == kRecv ? " from rank " : " to rank ") +
+            std::to_string(call.root);
+  }
+  return text;
+}
+
+std::string difference(const CollectiveSeen& a, const CollectiveSeen& b) {
+  if (kind_of(a) != kind_of(b)) return "kind";
+  if (a.call.root != b.call.root) return "root";
+  if (a.call.op_type == kBarrier) return "";
+  if (a.call.elements != b.call.elements) return "size";
+  if (a.call.scalar_type != b.call.scalar_type) return "type";
+  if (a.call.reduce_op != b.call.reduce_op) return "reduce op";
+  return "";
+}
+
+std::optional<Mismatch> find_mismatch(const Run& run, bool counts) {
+  std::vector<std::map<std::string, Calls>> all;
+  for (const auto& rank : run.ranks) all.push_back(calls_by_group(rank));
+  for (size_t a = 0; a < all.size(); ++a) {
+    for (const auto& [key, mine] : all[a]) {
+      for (size_t b = 0; b < all.size(); ++b) {
+        const auto found = all[b].find(key);
+        if (b == a || found == all[b].end()) continue;
+        const auto& theirs = found->second;
+        const auto group = key.substr(0, key.find('/'));
+        for (size_t i = 0; i < std::min(mine.size(), theirs.size()); ++i) {
+          if (difference(*mine[i], *theirs[i]).empty()) continue;
+          return Mismatch{group, i, a, b, mine[i], theirs[i]};
+        }
+        if (counts && mine.size() > theirs.size()) {
+          return Mismatch{group, theirs.size(), a, b, mine[theirs.size()], nullptr};
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+const CollectiveSeen* waiting_in(const RankSeen& rank) {
+  for (size_t i = rank.collectives.size(); i-- > 0;) {
+    const auto& collective = rank.collectives[i];
+    if (!collective.completed && collective.call.group < rank.groups.size()) return &collective;
+  }
+  return nullptr;
+}
+
+Phase phase_at(const RankSeen& rank, size_t event) {
+  if (rank.shutdown_event && *rank.shutdown_event < event) return Phase::leaving;
+  const auto& events = rank.log.events;
+  for (size_t i = std::min(event, events.size()); i-- > 0;) {
+    switch (events[i].kind) {
+      case Kind::reported: {
+        const bool tested = !rank.passes_over(Split::test).empty() &&
+                            rank.passes_over(Split::test)[0]->batches[0].event < i;
+        return tested ? Phase::leaving : Phase::reporting;
+      }
+      case Kind::gradients:
+        return Phase::training;
+      case Kind::fetch:
+        return events[i].head<uint64_t>().value_or(0) == 0 ? Phase::training : Phase::evaluating;
+      case Kind::loss: {
+        const auto numbers = events[i].numbers<double>();
+        return numbers.size() > 2 && numbers[2] != 0 ? Phase::training : Phase::evaluating;
+      }
+      default:
+        break;
+    }
+  }
+  return rank.groups.empty() ? Phase::joining : Phase::preparing;
+}
+
+int blame_for(const Scene& scene, const RankSeen& rank, Phase phase) {
+  switch (phase) {
+    case Phase::joining:
+      return scene.blame({3, 4, 8, 10, 13});
+    case Phase::preparing:
+      return scene.blame({8, 3, 4, 10, 12});
+    case Phase::training:
+      return scene.blame({8, 10, 5, 3, 9});
+    case Phase::evaluating:
+      return scene.blame({10, 8, 6, 3, 11});
+    case Phase::reporting: {
+      // Printing comes before saving: has this rank's line for the last report been seen?
+      const bool printed = rank.output.size() >= rank.reported.size() / 2;
+      return printed ? scene.blame({12, 11, 10, 8}) : scene.blame({11, 12, 10, 8});
+    }
+    case Phase::leaving:
+      return rank.shutdown_event ? scene.blame({13, 12, 11}) : scene.blame({12, 13, 11, 10});
+  }
+  return scene.blame({3});
+}
+
+}  // namespace checker

@@ -1,0 +1,47 @@
+#pragma once
+/// Collectives in words, and where ranks disagree about them.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "judge/scene.hpp"
+
+namespace checker {
+
+/// "all_reduce of 2 float64 (SUM)", "broadcast of 5 float32 from rank 1", "barrier".
+std::string describe(const CollectiveSeen& collective);
+
+/// The first collective of a group about which two ranks disagree.
+struct Mismatch {
+  std::string group;
+  uint64_t sequence = 0;
+  size_t rank_a = 0, rank_b = 0;
+  const CollectiveSeen* a = nullptr;
+  const CollectiveSeen* b = nullptr;  ///< null: rank b never issued it
+};
+
+/// counts: whether a rank that issued fewer than another disagrees as well, as it does once the run
+/// has ended by itself.
+std::optional<Mismatch> find_mismatch(const Run& run, bool counts);
+
+/// "size", "reduce op", ...: in what two collectives differ.
+std::string difference(const CollectiveSeen& a, const CollectiveSeen& b);
+
+/// The collective that a rank was in when it was last seen; null if in none.
+const CollectiveSeen* waiting_in(const RankSeen& rank);
+
+/// What part of the program a place in a rank's log belongs to.
+enum class Phase {
+  joining,    ///< no process group yet
+  preparing,  ///< between the group and the first batch
+  training,
+  evaluating,
+  reporting,  ///< after a loss was put into words
+  leaving,    ///< after the last loss, or a shutdown
+};
+Phase phase_at(const RankSeen& rank, size_t event);
+
+/// The TODO to name for trouble in a phase.
+int blame_for(const Scene& scene, const RankSeen& rank, Phase phase);
+
+}  // namespace checker

@@ -1,0 +1,25 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "judge/verdict.hpp"
+#include "support/project.hpp"
+
+namespace checker {
+
+/// Builds a target quietly. Returns the compiler's first error, if there is one; where that lies in
+/// a header, the student's line that led there. Throws Error if the build fails for another reason.
+/// on_progress gets "[3/17]".
+std::optional<CompileError> compile(const Project& project, const std::string& target,
+                                    const std::filesystem::path& source,
+                                    const std::function<void(std::string_view)>& on_progress);
+
+/// The first error in a compiler's output (clang's or GCC's), seen from `source`.
+std::optional<CompileError> first_error(const std::vector<std::string>& output,
+                                        const std::filesystem::path& source,
+                                        const std::string& shown);
+
+}  // namespace checker

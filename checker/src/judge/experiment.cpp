@@ -1,0 +1,141 @@
+#include "judge/experiment.hpp"
+
+#include <algorithm>
+#include <list>
+
+#include "support/error.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t kLogBytes = 256U << 20;  // sparse: only what is recorded takes space
+constexpr uint64_t kLargestFile = 64U << 20;
+constexpr size_t kLines = 4000, kLineBytes = 2000, kFiles = 1000;
+
+// Worlds of three pretend two nodes, so that a local rank is no rank.
+struct Place {
+  int local_rank, local_world_size;
+};
+
+Place place_of(int rank, int world, bool pretend_nodes) {
+  if (world != 3 || !pretend_nodes) return {rank, world};
+  return {rank % 2, rank < 2 ? 2 : 1};
+}
+
+Command rank_command(const Experiment& experiment, const fs::path& place, int rank, int world) {
+  const auto number = [](int value) { return std::to_string(value); };
+  const auto node = place_of(rank, world, experiment.pretend_nodes);
+  Command command;
+  command.arguments = {experiment.program.string()};
+  command.arguments.insert(command.arguments.end(), experiment.options.begin(),
+                           experiment.options.end());
+  command.arguments.insert(command.arguments.end(), {"--output", "output"});
+  command.environment = {"RANK=" + number(rank),
+                         "LOCAL_RANK=" + number(node.local_rank),
+                         "WORLD_SIZE=" + number(world),
+                         "LOCAL_WORLD_SIZE=" + number(node.local_world_size),
+                         "INIT_METHOD=file://" + (place / "store").string(),
+                         "DISTRIBUTED_UTILS_RECORD=" + (place / ("log-" + number(rank))).string(),
+                         "GLOO_SOCKET_IFNAME=lo",
+                         "OMP_NUM_THREADS=1",
+                         "NO_COLOR=1"};
+  command.directory = place / ("rank-" + number(rank));
+  command.largest_file = kLargestFile;
+  return command;
+}
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  auto entry = fs::recursive_directory_iterator(
+      folder, fs::directory_options::skip_permission_denied, ignored);
+  for (; !ignored && entry != fs::end(entry) && files.size() < kFiles; entry.increment(ignored)) {
+    if (!entry->is_directory(ignored)) files.push_back(entry->path().lexically_relative(folder));
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+// Where the ranks of all worlds stand in one row.
+class Row {
+ public:
+  explicit Row(const Experiment& experiment) {
+    for (const int world : experiment.worlds) {
+      auto& trial = trials_.emplace_back();
+      trial.folder = experiment.folder / ("world-" + std::to_string(world));
+      trial.run.world = static_cast<size_t>(world);
+      trial.run.ranks.resize(trial.run.world);
+      std::vector<fs::path> logs;
+      auto& commands = commands_.emplace_back();
+      for (int rank = 0; rank < world; ++rank) {
+        commands.push_back(rank_command(experiment, trial.folder, rank, world));
+        fs::create_directories(commands.back().directory);
+        logs.push_back(trial.folder / ("log-" + std::to_string(rank)));
+        make_log(logs.back(), kLogBytes);
+        trial.run.ranks[static_cast<size_t>(rank)].folder = commands.back().directory;
+        places_.emplace_back(trials_.size() - 1, static_cast<size_t>(rank));
+      }
+      watchdogs_.emplace_back(logs);
+    }
+  }
+
+  std::vector<Trial> run() {
+    RankOptions options;
+    options.grace = std::chrono::milliseconds(500);
+    options.on_line = [&](size_t rank, bool is_error, std::string_view line) {
+      watchdog(places_[rank].first).line();
+      auto& seen = trials_[places_[rank].first].run.ranks[places_[rank].second];
+      auto& lines = is_error ? seen.errors : seen.output;
+      if (lines.size() < kLines) {
+        lines.emplace_back(line.substr(0, kLineBytes));
+      } else {
+        ++seen.lines_left_out;
+      }
+      return true;
+    };
+    options.on_start = [&](size_t rank, pid_t pid) { watchdog(places_[rank].first).add(pid); };
+    options.stop = [&](size_t group) {
+      trials_[group].stall = watchdog(group).look();
+      return trials_[group].stall != Stall::none;
+    };
+    const auto begin = Watchdog::Clock::now();
+    const auto results = run_groups(commands_, options);
+    for (size_t i = 0; i < trials_.size(); ++i) finish(trials_[i], results[i]);
+    const std::chrono::duration<double> time = Watchdog::Clock::now() - begin;
+    for (auto& trial : trials_) trial.run.seconds = time.count();
+    for (const auto& result : results) {
+      if (result.interrupted_by) throw Error("Interrupted.");
+    }
+    return std::move(trials_);
+  }
+
+ private:
+  Watchdog& watchdog(size_t group) {
+    return *std::next(watchdogs_.begin(), static_cast<std::ptrdiff_t>(group));
+  }
+
+  static void finish(Trial& trial, const GroupResult& result) {
+    trial.run.result = result;
+    for (size_t rank = 0; rank < trial.run.ranks.size(); ++rank) {
+      auto& seen = trial.run.ranks[rank];
+      seen.result = result.ranks[rank];
+      seen.log = read_log(trial.folder / ("log-" + std::to_string(rank)));
+      interpret(seen);
+      seen.files = files_in(seen.folder);
+    }
+  }
+
+  std::vector<Trial> trials_;
+  std::list<Watchdog> watchdogs_;
+  std::vector<std::vector<Command>> commands_;
+  std::vector<std::pair<size_t, size_t>> places_;  // of each rank: its trial, its number there
+};
+
+}  // namespace
+
+std::vector<Trial> run_experiment(const Experiment& experiment) { return Row(experiment).run(); }
+
+}  // namespace checker

@@ -1,0 +1,90 @@
+#include "judge/oracle.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "process/ranks.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr double kUnknown = 1e300;
+
+double number(const json& object, const char* name, double otherwise) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+StepTruth step_from(const json& step) {
+  StepTruth truth{.apart = number(step, "apart", kUnknown),
+                  .loss = number(step, "loss", kUnknown),
+                  .update = number(step, "update", 0),
+                  .known = step.contains("mean"),
+                  .mean = number(step, "mean", kUnknown),
+                  .local = number(step, "local", kUnknown),
+                  .sum = number(step, "sum", kUnknown),
+                  .twice = number(step, "twice", kUnknown),
+                  .accumulated = number(step, "accumulated", kUnknown),
+                  .nothing = number(step, "nothing", kUnknown),
+                  .parameters = {}};
+  if (truth.known) truth.parameters = step.at("parameters").get<std::vector<std::string>>();
+  return truth;
+}
+
+WorldTruth world_from(const json& world) {
+  WorldTruth truth;
+  if (world.contains("error")) {
+    truth.error = world.at("error").get<std::string>();
+    return truth;
+  }
+  truth.training = world.at("training").get<std::vector<double>>();
+  truth.validation = world.at("validation").get<std::vector<double>>();
+  if (world.at("test").is_number()) truth.test = world.at("test").get<double>();
+  for (const auto& rank : world.at("ranks")) {
+    auto& seen = truth.ranks.emplace_back();
+    for (const auto& step : rank.at("steps")) seen.steps.push_back(step_from(step));
+    seen.evaluations = number(rank, "evaluations", 0);
+    for (const auto& file : rank.at("files")) {
+      seen.files.push_back(
+          {file.at("file").get<std::string>(), file.at("holds").get<std::string>()});
+    }
+  }
+  return truth;
+}
+
+}  // namespace
+
+Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
+                 const std::vector<std::string>& options, const std::filesystem::path& folder) {
+  const auto answer = folder / "truth.json";
+  Command command;
+  command.arguments = {replay_program.string(), answer.string()};
+  for (const auto& trial : trials) command.arguments.push_back(trial.folder.string());
+  command.arguments.emplace_back("--");
+  command.arguments.insert(command.arguments.end(), options.begin(), options.end());
+  command.arguments.insert(command.arguments.end(), {"--output", (folder / "replay").string()});
+  command.environment = {"OMP_NUM_THREADS=1"};
+  std::vector<std::string> said;
+  RankOptions ranks;
+  ranks.on_line = [&](size_t, bool, std::string_view line) {
+    said.emplace_back(line);
+    return true;
+  };
+  const auto result = run_ranks({&command, 1}, ranks);
+  if (result.interrupted_by) throw Error("Interrupted.");
+  if (!result.success()) {
+    throw Error("The replay failed, so nothing can be judged: " + join(said, " / "));
+  }
+  const auto parsed = json::parse(read_file(answer));
+  Truth truth;
+  for (size_t i = 0; i < 3; ++i) truth.sizes.at(i) = parsed.at("sizes").at(i).get<uint64_t>();
+  for (const auto& world : parsed.at("worlds")) truth.worlds.push_back(world_from(world));
+  return truth;
+}
+
+}  // namespace checker

@@ -1,0 +1,53 @@
+#pragma once
+/// Asks the replay what the runs should have given (see checker/replay/replay.hpp).
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "judge/experiment.hpp"
+
+namespace checker {
+
+/// Relative deviations of one optimizer step on one rank; 1e300 where a thing could not be held
+/// against anything.
+struct StepTruth {
+  double apart = 0;    ///< parameters, from rank 0's
+  double loss = 0;     ///< the batch's loss
+  double update = 0;   ///< the next step's parameters, from what the optimizer makes of these
+  bool known = false;  ///< whether the gradients could be computed anew on every rank
+  // Gradients, from hypotheses.
+  double mean = 0, local = 0, sum = 0, twice = 0, accumulated = 0, nothing = 0;
+  std::vector<std::string> parameters;  ///< whose gradient is not the mean
+};
+
+struct FileTruth {
+  std::filesystem::path file;
+  std::string holds;  ///< "final", "epoch 2", "initial", "other", "unreadable"
+};
+
+struct RankTruth {
+  std::vector<StepTruth> steps;
+  double evaluations = 0;  ///< the largest deviation of an evaluation batch's loss
+  std::vector<FileTruth> files;
+};
+
+struct WorldTruth {
+  std::string error;  ///< why there is nothing more, or empty
+  std::vector<RankTruth> ranks;
+  std::vector<double> training;    ///< mean loss by epoch, over all ranks
+  std::vector<double> validation;  ///< by evaluation, over the whole split
+  std::optional<double> test;
+};
+
+struct Truth {
+  std::array<uint64_t, 3> sizes{};  ///< samples of the splits
+  std::vector<WorldTruth> worlds;   ///< in the order of the trials
+};
+
+/// Throws Error if the replay itself fails.
+Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
+                 const std::vector<std::string>& options, const std::filesystem::path& folder);
+
+}  // namespace checker

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+
+#include "judge/rules/passes.hpp"
+#include "judge/rules/rules.hpp"
+
+namespace checker::rules {
+
+namespace {
+
+constexpr int kAllReduce = 10;
+
+struct Totals {
+  double sum = 0, count = 0;
+  double mean() const { return sum / count; }
+};
+
+Totals totals_of(const Pass& pass) {
+  Totals totals;
+  for (const auto& batch : pass.batches) {
+    totals.sum += batch.loss_sum.value_or(0);
+    totals.count += batch.loss_count.value_or(0);
+  }
+  return totals;
+}
+
+bool near(double got, double wanted) {
+  return std::abs(got - wanted) <= kTolerance * std::abs(wanted);
+}
+
+bool contains(const std::vector<double>& values, double wanted) {
+  return std::ranges::any_of(values, [&](double value) { return near(value, wanted); });
+}
+
+// What a wrong value is, if it is one of the usual ones.
+std::string reading(double value, const std::vector<Totals>& ranks, size_t rank) {
+  const double world = static_cast<double>(ranks.size());
+  Totals all;
+  double means = 0;
+  for (const auto& part : ranks) {
+    all.sum += part.sum;
+    all.count += part.count;
+    means += part.mean();
+  }
+  if (near(value, ranks[rank].mean())) return "the mean over this rank's own share";
+  if (near(value, means / world)) {
+    return "the average of the ranks' averages, which is not the average over all samples";
+  }
+  if (near(value, means)) return "the sum of the ranks' averages";
+  if (near(value, all.mean() / world)) return "the right loss divided by the world size once more";
+  if (near(value, all.sum / ranks[rank].count)) {
+    return "the sum over all ranks divided by this rank's count alone";
+  }
+  if (near(value, ranks[rank].sum / all.count)) {
+    return "this rank's sum divided by the count of all ranks";
+  }
+  if (near(value, all.mean() * world)) return "the right loss times the world size";
+  return "";
+}
+
+class Losses {
+ public:
+  Losses(const Scene& scene, Findings& findings) : scene_(scene), findings_(findings) {}
+
+  void judge() {
+    const auto training = whole_passes(scene_, Split::train);
+    const auto validation = whole_passes(scene_, Split::validation);
+    const auto test = whole_passes(scene_, Split::test);
+    const size_t epochs = std::min({training.size(), validation.size(),
+                                    scene_.truth.training.size(), scene_.truth.validation.size()});
+    for (size_t epoch = 0; epoch < epochs; ++epoch) {
+      const auto of = " in epoch " + std::to_string(epoch + 1);
+      check("training loss" + of, scene_.truth.training[epoch], training[epoch], 2 * epoch);
+      check("validation loss" + of, scene_.truth.validation[epoch], validation[epoch],
+            2 * epoch + 1);
+    }
+    if (!test.empty() && scene_.truth.test) {
+      check("test loss", *scene_.truth.test, test[0], 2 * epochs + 1);
+    }
+    if (wrong_ranks_.empty()) return;
+    report();
+  }
+
+ private:
+  // place: where the value stands among those that a rank as given would report.
+  void check(const std::string& name, double wanted, const std::vector<const Pass*>& passes,
+             size_t place) {
+    std::vector<Totals> totals;
+    for (const auto* pass : passes) totals.push_back(totals_of(*pass));
+    for (size_t rank = 0; rank < scene_.world(); ++rank) {
+      const auto& reported = scene_.run().ranks[rank].reported;
+      // A rank that reports nothing claims nothing; what must be printed is another rule's.
+      if (reported.empty() || contains(reported, wanted)) continue;
+      ++(name.starts_with("training") ? training_ : evaluation_);
+      wrong_ranks_.push_back(rank);
+      if (evidence_.size() >= 4) continue;
+      std::string line = "rank " + std::to_string(rank) + ", " + name + ", " + scene_.where() +
+                         ": wanted " + digits(wanted);
+      if (place < reported.size()) {
+        line += ", reported " + digits(reported[place]);
+        const auto meaning = reading(reported[place], totals, rank);
+        if (!meaning.empty()) line += ": " + meaning;
+        if (meaning_.empty()) meaning_ = meaning;
+      }
+      evidence_.push_back(line);
+    }
+  }
+
+  void report() {
+    std::ranges::sort(wrong_ranks_);
+    wrong_ranks_.erase(std::unique(wrong_ranks_.begin(), wrong_ranks_.end()), wrong_ranks_.end());
+    std::string what = "The reported losses are not those of all ranks together.";
+    std::string id = "loss_not_global";
+    if (wrong_ranks_.size() < scene_.world()) {
+      what = "Only some ranks know the loss of all ranks together; " +
+             ranks_in_words(wrong_ranks_) + (wrong_ranks_.size() > 1 ? " do not." : " does not.");
+      id = "loss_global_on_some_ranks";
+    } else if (training_ == 0) {
+      what = "The reported evaluation losses are not those of all ranks together.";
+      id = "evaluation_loss_not_global";
+    } else if (evaluation_ == 0) {
+      what = "The reported training losses are not those of all ranks together.";
+      id = "training_loss_not_global";
+    }
+    findings_.push_back(
+        {scene_.blame({kAllReduce, 11}), id, what,
+         "Add up sum and count over all ranks with all_reduce, once per pass, on every rank, and "
+         "divide afterwards. An average of averages is wrong where one rank has more samples than "
+         "another.",
+         std::move(evidence_), ""});
+  }
+
+  const Scene& scene_;
+  Findings& findings_;
+  size_t training_ = 0, evaluation_ = 0;
+  std::vector<size_t> wrong_ranks_;
+  std::vector<std::string> evidence_;
+  std::string meaning_;
+};
+
+}  // namespace
+
+void losses(const Scene& scene, Findings& findings) {
+  if (scene.expects("ALL_REDUCE")) Losses(scene, findings).judge();
+}
+
+}  // namespace checker::rules

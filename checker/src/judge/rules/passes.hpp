@@ -1,0 +1,20 @@
+#pragma once
+/// What several rules ask about passes and samplers.
+#include "judge/scene.hpp"
+
+namespace checker::rules {
+
+/// By epoch: the pass of every rank over a split, as far as all ranks have gone through it whole.
+std::vector<std::vector<const Pass*>> whole_passes(const Scene& scene, Split split);
+
+/// Whether every rank made a DistributedSampler that deals this split out rightly. Tells a wrong
+/// sampler from a right one that is not used; no verdict hangs on it alone.
+bool right_sampler(const Scene& scene, Split split);
+
+/// Whether any rank made a DistributedSampler.
+bool any_sampler(const Scene& scene);
+
+/// The most samples that a training batch held.
+size_t batch_size(const Scene& scene);
+
+}  // namespace checker::rules

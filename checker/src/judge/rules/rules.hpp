@@ -1,0 +1,33 @@
+#pragma once
+/// The rules. Each looks at one run and adds what it finds. None looks at the program's text, and
+/// each holds for edits that nobody has thought of.
+#include "judge/scene.hpp"
+
+namespace checker::rules {
+
+/// Every rank is a member of a group of the world's size, under its own rank (TODO 1 to 3).
+void membership(const Scene& scene, Findings& findings);
+/// Each rank trains on a share of its own (TODO 4, 5), and evaluation counts every sample once (4,
+/// 6, 7).
+void shares(const Scene& scene, Findings& findings);
+/// The order changes from epoch to epoch, on all ranks alike (TODO 9).
+void epochs(const Scene& scene, Findings& findings);
+/// Gradients are those of the batch: from TODO 8 on the mean over the ranks; and parameters follow
+/// from them.
+void gradients(const Scene& scene, Findings& findings);
+/// Reported losses are those of all ranks (TODO 10).
+void losses(const Scene& scene, Findings& findings);
+/// Rank 0 alone prints (TODO 11).
+void speaking(const Scene& scene, Findings& findings);
+/// Rank 0 alone writes the best and the final model (TODO 12).
+void saving(const Scene& scene, Findings& findings);
+/// Every rank shuts its groups down, after the last collective (TODO 13).
+void leaving(const Scene& scene, Findings& findings);
+/// The ranks issued the same collectives in the same order.
+void collectives(const Scene& scene, Findings& findings);
+/// What a run that hung or died died of.
+void trouble(const Scene& scene, Findings& findings);
+/// The program did all that a trainer does: every epoch, evaluation, the test.
+void whole(const Scene& scene, Findings& findings);
+
+}  // namespace checker::rules

@@ -1,0 +1,80 @@
+#include <algorithm>
+
+#include "judge/rules/rules.hpp"
+
+namespace checker::rules {
+
+namespace {
+
+constexpr int kSave = 12;
+
+std::string list_of(const std::vector<FileTruth>& files) {
+  std::string text;
+  for (const auto& file : files) {
+    text += (text.empty() ? "" : "; ") + file.file.filename().string() + ": " + file.holds;
+  }
+  return text.empty() ? "no files" : text;
+}
+
+bool holds(const std::vector<FileTruth>& files, const std::string& state) {
+  return std::ranges::any_of(files, [&](const FileTruth& file) { return file.holds == state; });
+}
+
+std::string epoch_name(size_t epoch) { return "epoch " + std::to_string(epoch + 1); }
+
+}  // namespace
+
+void saving(const Scene& scene, Findings& findings) {
+  if (!scene.expects("SAVE0") || scene.run().ranks.empty()) return;
+  const int todo = scene.blame({kSave});
+  std::vector<size_t> writers;
+  std::vector<std::string> evidence;
+  for (size_t rank = 1; rank < scene.world(); ++rank) {
+    const auto& files = scene.run().ranks[rank].files;
+    if (files.empty()) continue;
+    writers.push_back(rank);
+    evidence.push_back(
+        "rank " + std::to_string(rank) + " wrote " + files.front().string() +
+        (files.size() > 1 ? " and " + std::to_string(files.size() - 1) + " more" : "") + ", " +
+        scene.where());
+  }
+  if (!writers.empty()) {
+    const bool by_node = scene.world() == 3 && writers == std::vector<size_t>{2};
+    findings.push_back(
+        {todo, "other_ranks_save",
+         "Not only rank 0 writes files: " + ranks_in_words(writers) +
+             (writers.size() > 1 ? " do as well." : " does as well."),
+         by_node ? "Rank 2 is the first of the second node: its local rank is 0, its rank is not."
+                 : "On a cluster all ranks see the same folder: they would write over each other's "
+                   "file. All hold the same model, so that rank 0's is enough: save0, for the best "
+                   "and for the final model.",
+         evidence, ""});
+    return;
+  }
+  if (!scene.ended_well() || scene.truth.ranks.empty() || scene.truth.validation.empty()) return;
+  const auto& files = scene.truth.ranks[0].files;
+  const auto& losses = scene.truth.validation;
+  const auto best = static_cast<size_t>(std::ranges::min_element(losses) - losses.begin());
+  const size_t last = losses.size() - 1;
+  std::vector<std::string> missing;
+  if (!holds(files, epoch_name(best)))
+    missing.push_back("the best model (" + epoch_name(best) + ")");
+  if (!holds(files, epoch_name(last)))
+    missing.push_back("the final model (" + epoch_name(last) + ")");
+  // Two files, also where the last epoch is the best.
+  const auto models = std::ranges::count_if(
+      files, [](const FileTruth& file) { return file.holds.starts_with("epoch "); });
+  if (missing.empty() && models < 2) missing.emplace_back("one of the best and the final model");
+  if (missing.empty()) return;
+  findings.push_back({todo,
+                      "model_missing",
+                      "Rank 0's files do not hold " + missing.front() +
+                          (missing.size() > 1 ? ", nor " + missing.back() : "") + ".",
+                      "save0 writes the model as it is at that moment: the best one whenever the "
+                      "validation loss has "
+                      "become better, the final one at the end.",
+                      {scene.where() + ", rank 0 left: " + list_of(files)},
+                      ""});
+}
+
+}  // namespace checker::rules

@@ -1,0 +1,183 @@
+#include <algorithm>
+
+#include "judge/collectives.hpp"
+#include "judge/rules/rules.hpp"
+
+namespace checker::rules {
+
+namespace {
+
+std::string doing(Phase phase) {
+  switch (phase) {
+    case Phase::joining:
+      return "before or inside setup()";
+    case Phase::preparing:
+      return "between setup() and the first batch";
+    case Phase::training:
+      return "in training";
+    case Phase::evaluating:
+      return "in evaluation";
+    case Phase::reporting:
+      return "after an evaluation, printing or saving";
+    case Phase::leaving:
+      return "near its end";
+  }
+  return "";
+}
+
+// The last line of what a rank said of its own failure.
+std::string last_words(const RankSeen& rank) {
+  for (size_t i = rank.errors.size(); i-- > 0;) {
+    const auto at = rank.errors[i].find("error: ");
+    if (at != std::string::npos) return rank.errors[i].substr(at + 7, 300);
+  }
+  return rank.errors.empty() ? "" : rank.errors.back().substr(0, 300);
+}
+
+// A rank that failed only because another was gone.
+bool is_victim(const RankSeen& rank) {
+  const auto words = last_words(rank);
+  return words.find("onnection") != std::string::npos || words.find("peer") != std::string::npos ||
+         words.find("imed out") != std::string::npos;
+}
+
+class Trouble {
+ public:
+  Trouble(const Scene& scene, Findings& findings)
+      : scene_(scene), run_(scene.run()), findings_(findings) {}
+
+  void judge() {
+    if (run_.result.success()) return;
+    if (scene_.trial.stall == Stall::busy || scene_.trial.stall == Stall::too_long) {
+      return endless();
+    }
+    if (run_.result.stopped) return waiting();
+    // One that failed by itself, rather than by another's going.
+    for (size_t rank = 0; rank < run_.ranks.size(); ++rank) {
+      const auto& seen = run_.ranks[rank];
+      if (!seen.result.exit.success() && !seen.result.ended_by_us && !is_victim(seen)) {
+        return died(rank);
+      }
+    }
+    waiting();
+  }
+
+ private:
+  std::string place(size_t rank, const CollectiveSeen& collective) const {
+    const auto at = scene_.locate ? scene_.locate(run_.ranks[rank], collective) : "";
+    return at.empty() ? "" : ", called at " + at;
+  }
+
+  std::string state_of(size_t rank) const {
+    const auto& seen = run_.ranks[rank];
+    const auto name = "rank " + std::to_string(rank);
+    if (const auto* collective = waiting_in(seen); collective && !seen.left_regularly) {
+      return name + " waits in " + describe(*collective) + place(rank, *collective);
+    }
+    if (seen.left_regularly) return name + " has left the program";
+    if (seen.result.exit.success() && !seen.result.ended_by_us) return name + " has ended";
+    return name + " is in no collective; last seen " + doing(last_phase(seen));
+  }
+
+  static Phase last_phase(const RankSeen& rank) { return phase_at(rank, rank.log.events.size()); }
+
+  std::vector<std::string> states() const {
+    std::vector<std::string> lines;
+    for (size_t rank = 0; rank < run_.ranks.size(); ++rank) lines.push_back(state_of(rank));
+    return lines;
+  }
+
+  // The rank whose place tells which TODO it is: the one that the student's step is about.
+  int blame() const {
+    std::vector<int> candidates;
+    const auto add = [&](const RankSeen& rank) {
+      const auto* collective = waiting_in(rank);
+      const auto phase = collective ? phase_at(rank, collective->event) : last_phase(rank);
+      candidates.push_back(blame_for(scene_, rank, phase));
+    };
+    for (const auto& rank : run_.ranks) {
+      if (waiting_in(rank)) add(rank);
+    }
+    for (const auto& rank : run_.ranks) add(rank);
+    for (const int todo : candidates) {
+      if (std::ranges::find(scene_.step.todos, todo) != scene_.step.todos.end()) return todo;
+    }
+    return candidates.front();
+  }
+
+  void waiting() {
+    auto evidence = states();
+    evidence.insert(evidence.begin(), scene_.where() + ":");
+    std::string where;
+    for (size_t rank = 0; rank < run_.ranks.size() && where.empty(); ++rank) {
+      const auto* collective = waiting_in(run_.ranks[rank]);
+      if (collective && scene_.locate) where = scene_.locate(run_.ranks[rank], *collective);
+    }
+    const auto mismatch = find_mismatch(run_, false);
+    if (mismatch) {
+      findings_.push_back(
+          {blame(), "ranks_meet_in_different_collectives",
+           "The ranks wait in collectives that do not fit together (they differ in their " +
+               difference(*mismatch->a, *mismatch->b) + "); none can go on.",
+           "Every rank must issue the same collectives in the same order. Look for one that only "
+           "some "
+           "ranks reach, or reach at another time.",
+           evidence, where});
+      return;
+    }
+    const bool any = std::ranges::any_of(run_.ranks, waiting_in);
+    const bool gone =
+        std::ranges::any_of(run_.ranks, [](const RankSeen& rank) { return rank.left_regularly; });
+    findings_.push_back(
+        {blame(),
+         !any   ? "stands_still"
+         : gone ? "rank_left_early"
+                : "ranks_wait_for_each_other",
+         !any   ? "The program stands still, in no collective."
+         : gone ? "A rank has left while others still wait for it."
+                : "The ranks wait for each other and nothing goes on.",
+         "A collective ends only when every rank of its group has called it. Look for one under a "
+         "condition that is not true on every rank, or for a rank that leaves a loop early.",
+         evidence, where});
+  }
+
+  void endless() {
+    findings_.push_back({blame(), "no_end", "The program goes on and on without getting anywhere.",
+                         "Something repeats without end, or does far more work than as given.",
+                         states(), ""});
+  }
+
+  void died(size_t rank) {
+    const auto& seen = run_.ranks[rank];
+    const auto phase = last_phase(seen);
+    std::string what = "Rank " + std::to_string(rank) + " dies " + doing(phase) + ": " +
+                       seen.result.exit.describe() + ".";
+    std::vector<std::string> evidence = {scene_.where()};
+    if (const auto words = last_words(seen); !words.empty())
+      evidence.push_back("it said: " + words);
+    const auto mismatch = find_mismatch(run_, false);
+    if (mismatch) {
+      evidence.push_back("rank " + std::to_string(mismatch->rank_a) + ": " +
+                         describe(*mismatch->a) + place(mismatch->rank_a, *mismatch->a));
+      evidence.push_back("rank " + std::to_string(mismatch->rank_b) + ": " +
+                         describe(*mismatch->b) + place(mismatch->rank_b, *mismatch->b));
+    }
+    const int todo = mismatch ? blame() : blame_for(scene_, seen, phase);
+    findings_.push_back({todo, mismatch ? "dies_of_mismatched_collectives" : "dies", what,
+                         mismatch
+                             ? "Its collective does not fit the other ranks': kind, size, type, "
+                               "op, root and order must be the same on all."
+                             : "The program must come to its end on every rank.",
+                         evidence, ""});
+  }
+
+  const Scene& scene_;
+  const Run& run_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void trouble(const Scene& scene, Findings& findings) { Trouble(scene, findings).judge(); }
+
+}  // namespace checker::rules

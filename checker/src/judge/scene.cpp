@@ -1,0 +1,51 @@
+#include "judge/scene.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace checker {
+
+int Scene::blame(std::initializer_list<int> candidates) const {
+  for (const int todo : candidates) {
+    if (std::ranges::find(step.todos, todo) != step.todos.end()) return todo;
+  }
+  return *candidates.begin();
+}
+
+bool Scene::ended_well() const {
+  return run().result.success() &&
+         std::ranges::all_of(run().ranks, [](const RankSeen& rank) { return rank.left_regularly; });
+}
+
+std::string Scene::where() const { return "at world size " + std::to_string(world()); }
+
+std::string name_of(Split split) {
+  constexpr std::array<const char*, 3> names{"training", "validation", "test"};
+  return names.at(static_cast<size_t>(split));
+}
+
+std::string first_few(const std::vector<uint64_t>& ids, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < std::min(count, ids.size()); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(ids[i]);
+  }
+  return ids.size() > count ? text + " ..." : text;
+}
+
+std::string digits(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6g", value);
+  return text.data();
+}
+
+std::string ranks_in_words(const std::vector<size_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+}  // namespace checker

@@ -1,0 +1,55 @@
+#pragma once
+/// All that is known about one run, for the rules to look at.
+#include <functional>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "judge/experiment.hpp"
+#include "judge/oracle.hpp"
+#include "judge/verdict.hpp"
+#include "ladder/ladder.hpp"
+
+namespace checker {
+
+/// Turns a collective's return addresses into "steps/…/train.cpp:48", or an empty text.
+using Locate = std::function<std::string(const RankSeen&, const CollectiveSeen&)>;
+
+struct Scene {
+  const Trial& trial;
+  const WorldTruth& truth;
+  const std::array<uint64_t, 3>& sizes;
+  const Ladder& ladder;
+  const Step& step;
+  std::set<std::string> features;  ///< what a right program of this step has
+  Locate locate;
+
+  const Run& run() const { return trial.run; }
+  size_t world() const { return trial.run.world; }
+  bool expects(const std::string& feature) const { return features.contains(feature); }
+  uint64_t size_of(Split split) const { return sizes.at(static_cast<size_t>(split)); }
+  /// The TODO to name for a symptom that several could have: the first that the student works on in
+  /// this step, else the first of all, which this step got ready-made.
+  int blame(std::initializer_list<int> candidates) const;
+  /// Whether every rank came to its end by itself, successfully.
+  bool ended_well() const;
+  /// "at world size 3"
+  std::string where() const;
+};
+
+using Findings = std::vector<Finding>;
+
+/// fp64 results that differ by less are equal. The largest deviation seen among correct programs is
+/// 1e-14, the smallest among wrong ones 1e-4: see the matrix that `checker verify` prints.
+constexpr double kTolerance = 1e-9;
+
+std::string name_of(Split split);
+/// "3, 7, 12, 20 ..."
+std::string first_few(const std::vector<uint64_t>& ids, size_t count = 8);
+/// A number as evidence shows it.
+std::string digits(double value);
+/// "rank 0", "ranks 0 and 2", "ranks 0, 1 and 2"
+std::string ranks_in_words(const std::vector<size_t>& ranks);
+
+}  // namespace checker

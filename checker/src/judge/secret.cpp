@@ -1,0 +1,56 @@
+#include "judge/secret.hpp"
+
+#include <array>
+#include <random>
+
+#include "support/files.hpp"
+
+namespace checker {
+
+namespace {
+
+// Sequence length and strides make samples out of words: a training sample every third word,
+// evaluation samples side by side.
+constexpr size_t kSequence = 5, kStride = 3;
+// Of samples. Two and three divide none of them, and no split is as long as another.
+constexpr std::array<size_t, 3> kTrain{41, 43, 47}, kValidation{17, 19, 23}, kTest{11, 13, 25};
+
+// Written out, because the standard's distributions differ between libraries.
+size_t below(std::mt19937_64& random, size_t bound) { return random() % bound; }
+
+std::string words(std::mt19937_64& random, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) {
+    text += static_cast<char>('a' + below(random, 19));
+    text += ' ';
+  }
+  return text + '\n';
+}
+
+}  // namespace
+
+uint64_t fresh_seed() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32 | device()) | 1;
+}
+
+std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path& folder) {
+  std::mt19937_64 random(seed);
+  const auto data = folder / "data";
+  const auto pick = [&](const std::array<size_t, 3>& sizes) { return sizes[below(random, 3)]; };
+  // All on one line, whose end counts as a word.
+  const auto text = [&](size_t tokens) { return words(random, tokens - 1); };
+  write_file(data / "train.txt", text((pick(kTrain) - 1) * kStride + kSequence + 1));
+  write_file(data / "valid.txt", text(pick(kValidation) * kSequence + 1));
+  write_file(data / "test.txt", text(pick(kTest) * kSequence + 1));
+  const auto config = folder / "secret.yaml";
+  write_file(config,
+             "base: laptop\nepochs: 3\nbatch_size: 3\nwidth: 8\nheads: 2\nlayers: 1\n"
+             "feed_forward: 16\ndropout: 0\nsequence_length: " +
+                 std::to_string(kSequence) + "\nstride: " + std::to_string(kStride) +
+                 "\nlearning_rate: 2e-2\nthreads: 1\n");
+  return {"--config",    config.string(), "--data", data.string(),
+          "--precision", "fp64",          "--seed", std::to_string(random() % 1'000'000)};
+}
+
+}  // namespace checker

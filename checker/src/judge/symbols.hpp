@@ -1,0 +1,29 @@
+#pragma once
+/// From return addresses to lines of the student's program.
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "evidence/run.hpp"
+
+namespace checker {
+
+/// Asks addr2line; where there is none, nothing is located.
+class Symbols {
+ public:
+  /// program: what ran; source: the file whose lines are to be named; shown: how to name it.
+  Symbols(std::filesystem::path program, std::filesystem::path source, std::string shown);
+
+  /// "steps/05_all_reduce_loss/train.cpp:48": the innermost frame in the source, or an empty text
+  /// (a collective that DistributedDataParallel issues from the backward pass has none).
+  std::string locate(const RankSeen& rank, const CollectiveSeen& collective);
+
+ private:
+  std::string line_of(const std::vector<uint64_t>& offsets);
+
+  std::filesystem::path program_, source_;
+  std::string shown_;
+  std::map<std::vector<uint64_t>, std::string> known_;
+};
+
+}  // namespace checker

@@ -1,0 +1,62 @@
+#pragma once
+/// What the judge says. One report is made in memory; terminal, watch and later JSON, CSV, JUnit
+/// and HTML render it.
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace checker {
+
+enum class State {
+  open,        ///< as given
+  done,        ///< judged and right
+  wrong,       ///< judged and not right: there is at least one finding
+  not_judged,  ///< waits for another TODO, or could not be tried here
+};
+
+/// One reason why a TODO is wrong.
+struct Finding {
+  int todo = 0;
+  std::string id;    ///< "every_rank_prints": the kind of finding, for catalogues and statistics
+  std::string what;  ///< what the program did, in a sentence that a student understands
+  std::string why;   ///< why that is wrong and what to look at, in the course's words
+  std::vector<std::string> evidence;  ///< what was seen, a line each, with numbers
+  std::string where;  ///< "steps/05_all_reduce_loss/train.cpp:48", or empty if no line can be named
+};
+
+/// The judgement of one TODO.
+struct Verdict {
+  int todo = 0;
+  State state = State::not_judged;
+  std::vector<Finding> findings;
+  std::string reason;  ///< of not_judged: "waits for TODO 5", "needs a Slurm"
+};
+
+/// The compiler's first error, at the student's line.
+struct CompileError {
+  std::string where;    ///< "steps/02_setup/train.cpp:31:5"
+  std::string message;  ///< the compiler's own words
+  std::string source;   ///< the line itself and the mark under it, as the compiler shows them
+};
+
+/// The judgement of one step's program.
+struct Report {
+  std::string step;               ///< "05_all_reduce_loss"
+  bool solution = false;          ///< the reference was judged, not the student's file
+  std::vector<Verdict> verdicts;  ///< of the step's own TODOs, in order; then of earlier ones that
+                                  ///< this program no longer fulfils
+  std::optional<CompileError> compile_error;
+  std::vector<std::string> not_checked;  ///< "NCCL: there is no GPU here", a line each
+  /// The largest relative deviation of a gradient, a parameter or a loss from what the replay
+  /// gives, and whether a finding rests on one.
+  double largest_deviation = 0;
+  bool judged_by_numbers = false;
+  double build_seconds = 0;
+  double judge_seconds = 0;
+
+  bool passed() const;  ///< no compile error, every verdict done
+  /// The first finding to mend, or null.
+  const Finding* first_finding() const;
+};
+
+}  // namespace checker

@@ -1,0 +1,81 @@
+#include "judge/watchdog.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace checker {
+
+namespace {
+
+// Waiting ranks sleep in the kernel: their processors' time stands still. What computes gets more
+// time, because a busy machine slows it down.
+constexpr double kWaiting = 3, kBusy = 15, kTooLong = 120, kStart = 30;
+// The share of one processor below which a run is idle, and the stretch over which that is
+// measured.
+constexpr double kIdleShare = 0.15, kWindow = 1;
+
+double seconds(Watchdog::Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+double processor_seconds_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const auto name_end = text.rfind(')');  // a name may hold blanks and parentheses
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+Watchdog::Watchdog(const std::vector<std::filesystem::path>& logs)
+    : begin_(Clock::now()), progress_(begin_), window_(begin_) {
+  for (const auto& log : logs) logs_.emplace_back(log);
+}
+
+double Watchdog::processor_seconds() const {
+  double sum = 0;
+  for (const pid_t pid : pids_) sum += processor_seconds_of(pid);
+  return sum;
+}
+
+Stall Watchdog::look(Clock::time_point now) {
+  if (stall_ != Stall::none) return stall_;
+  uint64_t sum = lines_;
+  bool all_started = true;
+  for (const auto& log : logs_) {
+    const uint64_t length = log.length();
+    sum += length;
+    all_started = all_started && length > 0;
+  }
+  started_ = started_ || all_started;
+  if (sum != seen_) {
+    seen_ = sum;
+    progress_ = now;
+  }
+  if (seconds(now - window_) >= kWindow) {
+    const double spent = processor_seconds();
+    idle_ = spent - processor_at_window_ < kIdleShare * seconds(now - window_);
+    processor_at_window_ = spent;
+    window_ = now;
+  }
+  quiet_ = seconds(now - progress_);
+  if (seconds(now - begin_) > kTooLong) {
+    stall_ = Stall::too_long;
+  } else if (quiet_ > (started_ ? kWaiting : kStart) && idle_) {
+    stall_ = Stall::waiting;
+  } else if (quiet_ > kBusy) {
+    stall_ = Stall::busy;
+  }
+  return stall_;
+}
+
+}  // namespace checker

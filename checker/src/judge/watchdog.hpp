@@ -1,0 +1,49 @@
+#pragma once
+/// Sees that ranks make no more progress, long before any time-out of theirs.
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <list>
+#include <vector>
+
+#include "evidence/log.hpp"
+
+namespace checker {
+
+enum class Stall {
+  none,
+  waiting,   ///< all ranks wait, for each other or for nothing
+  busy,      ///< a rank computes, but nothing comes of it
+  too_long,  ///< the run as a whole
+};
+
+/// Watches the ranks of one run. Progress is a record or a line of output.
+class Watchdog {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Watchdog(const std::vector<std::filesystem::path>& logs);
+
+  void add(pid_t pid) { pids_.push_back(pid); }
+  /// A rank has written a line.
+  void line() { ++lines_; }
+  /// To be asked often. Once it is not none, it stays what it is.
+  Stall look(Clock::time_point now = Clock::now());
+  /// How long before the end of watching the last progress was.
+  double quiet_seconds() const { return quiet_; }
+
+ private:
+  double processor_seconds() const;
+
+  std::list<LiveLog> logs_;
+  std::vector<pid_t> pids_;
+  uint64_t lines_ = 0, seen_ = 0;
+  bool started_ = false;
+  Stall stall_ = Stall::none;
+  double quiet_ = 0, processor_at_window_ = 0;
+  Clock::time_point begin_, progress_, window_;
+  bool idle_ = false;
+};
+
+}  // namespace checker

@@ -1,0 +1,24 @@
+#include "ladder/mapping.hpp"
+
+#include "support/error.hpp"
+#include "support/files.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+void fail(const fs::path& file, const YAML::Mark& mark, const std::string& what) {
+  const std::string line = mark.is_null() ? "" : ":" + std::to_string(mark.line + 1);
+  throw Error(file.string() + line + ": " + what);
+}
+
+YAML::Node read_yaml(const fs::path& file) {
+  const std::string text = read_file(file);
+  try {
+    return YAML::Load(text);
+  } catch (const YAML::ParserException& error) {
+    fail(file, error.mark, error.msg);
+  }
+}
+
+}  // namespace checker

@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ladder/ladder.hpp"
+#include "report/look.hpp"
+#include "support/project.hpp"
+
+namespace checker {
+
+/// What differs between the student's files of a step and the solution, with a plain word before it
+/// that this is the solution.
+std::vector<std::string> step_diff(const Project& project, const Ladder& ladder, const Step& step,
+                                   const Look& look);
+
+}  // namespace checker

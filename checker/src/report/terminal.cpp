@@ -1,0 +1,132 @@
+#include "report/terminal.hpp"
+
+#include <algorithm>
+
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace {
+
+using terminal::Style;
+
+constexpr size_t detail = 6;  // columns before what stands under a TODO
+
+std::vector<std::string> compile_error_lines(const CompileError& error, const Look& look) {
+  std::vector<std::string> lines{mark(State::wrong, look) + " " +
+                                 look.styled(Style::bold, error.where) + " does not compile:"};
+  lines.emplace_back();
+  append(lines, hanging_line(error.message, 2, look));
+  if (trim(error.source).empty()) return lines;
+  lines.emplace_back();
+  for (const auto& line : split_lines(error.source)) lines.push_back("  " + printable(line));
+  return lines;
+}
+
+void append_block(std::vector<std::string>& lines, const std::vector<std::string>& block) {
+  if (block.empty()) return;
+  if (!lines.empty()) lines.emplace_back();
+  append(lines, block);
+}
+
+// Everything about the finding that is to be mended first.
+std::vector<std::string> whole_finding(const Finding& finding, const Look& look) {
+  std::vector<std::string> lines = paragraphs(finding.what, detail, look);
+  for (auto& line : lines) line = look.styled(Style::bold, line);
+  append_block(lines, paragraphs(finding.why, detail, look));
+  std::vector<std::string> evidence;
+  for (const auto& line : finding.evidence) append(evidence, hanging_line(line, detail, look));
+  append_block(lines, evidence);
+  if (!finding.where.empty()) append_block(lines, hanging_line(finding.where, detail, look));
+  return lines;
+}
+
+std::vector<std::string> short_finding(const Finding& finding, const Look& look) {
+  const std::string where = finding.where.empty() ? "" : " (" + finding.where + ")";
+  return paragraphs(finding.what + where, detail, look);
+}
+
+std::string note_on(const Verdict& verdict, const Todo& todo, const Report& report) {
+  std::string note;
+  if (verdict.state == State::open) note = "open";
+  if (verdict.state == State::not_judged) note = printable(verdict.reason);
+  if (verdict.state == State::not_judged && note.empty()) note = "not judged";
+  if (todo.step == report.step) return note;
+  return "of step " + todo.step + (note.empty() ? "" : "; " + note);
+}
+
+// A TODO that a newer course brought and this ladder lacks cannot be: the judge goes by the ladder.
+void append_verdict(std::vector<std::string>& lines, const Verdict& verdict, const Report& report,
+                    const Ladder& ladder, const Look& look) {
+  const auto& todo = ladder.todos.at(verdict.todo);
+  append(lines, todo_lines(todo, verdict.state, note_on(verdict, todo, report), look));
+  const bool last = &verdict == &report.verdicts.back();
+  for (const auto& finding : verdict.findings) {
+    const bool first = &finding == report.first_finding();
+    append(lines, first ? whole_finding(finding, look) : short_finding(finding, look));
+    if (first && (!last || &finding != &verdict.findings.back())) lines.emplace_back();
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
+                                    const Look& look) {
+  auto digits = std::to_string(todo.number);
+  digits.resize(std::max<size_t>(4, digits.size() + 1), ' ');
+  const std::string label = "  " + mark(state, look) + " TODO " + digits;
+  const auto line = label + todo.title;
+  if (note.empty()) return {line};
+  const auto remark = look.styled(Style::dim, "(" + note + ")");
+  if (columns(line) + 2 + columns(remark) <= look.width) return {line + "  " + remark};
+  std::vector<std::string> lines{line};
+  for (const auto& part : hanging_line("(" + note + ")", columns(label), look)) {
+    lines.push_back(look.styled(Style::dim, part));
+  }
+  return lines;
+}
+
+std::vector<std::string> report_lines(const Report& report, const Ladder& ladder,
+                                      const Look& look) {
+  if (report.compile_error) return compile_error_lines(*report.compile_error, look);
+  const auto& step = ladder.step(report.step);
+  const auto name = look.styled(Style::bold, step.name);
+  std::vector<std::string> lines{name + "  " + (report.solution ? "the solution: " : "") +
+                                 step.title};
+  lines.emplace_back();
+  for (const auto& verdict : report.verdicts) {
+    append_verdict(lines, verdict, report, ladder, look);
+  }
+  if (report.not_checked.empty()) return lines;
+  lines.emplace_back();
+  lines.emplace_back("  Not checked:");
+  for (const auto& line : report.not_checked) append(lines, hanging_line(line, 4, look));
+  return lines;
+}
+
+std::vector<std::string> next_lines(const Ladder& ladder, std::optional<int> todo, const Look& look,
+                                    const Step* program) {
+  if (!todo) return {"All TODOs of the course are done."};
+  const auto& next = ladder.todos.at(*todo);
+  const auto number = std::to_string(*todo);
+  // What an earlier step left to do stands ready-made, without its text, in a later one.
+  const bool elsewhere = program && program->name != next.step;
+  const auto file =
+      elsewhere ? "steps/" + program->name + "/train.cpp" : ladder.file_of(next).string();
+  std::vector<std::string> lines =
+      hanging_line("Next is TODO " + number + ", " + next.title + ":", 0, look);
+  lines.push_back("  edit   " + look.styled(Style::bold, file) +
+                  (elsewhere ? "" : ", where it says TODO " + number));
+  lines.push_back("  hint   " + look.styled(Style::bold, "./workbook hint " + number));
+  return lines;
+}
+
+std::optional<int> todo_to_mend(const Report& report) {
+  if (const auto* finding = report.first_finding()) return finding->todo;
+  for (const auto& verdict : report.verdicts) {
+    if (verdict.state == State::wrong || verdict.state == State::open) return verdict.todo;
+  }
+  return std::nullopt;
+}
+
+}  // namespace checker

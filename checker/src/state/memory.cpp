@@ -1,0 +1,117 @@
+#include "state/memory.hpp"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "report/names.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+fs::path memory_file(const Project& project) { return project.source / "steps" / ".progress"; }
+
+json empty_memory() { return {{"todos", json::object()}}; }
+
+std::string set_aside(const Project& project, const fs::path& file) {
+  const fs::path broken = file.string() + ".broken";
+  std::error_code error;
+  fs::rename(file, broken, error);
+  return project.shown(file) + " could not be understood" +
+         (error ? " and cannot be moved: " + error.message() + "."
+                : "; it was set aside as " + project.shown(broken) +
+                      ". What was judged before is forgotten, your files are as they were.");
+}
+
+// Nothing if the file is there but cannot be read: then it must not be written either.
+std::optional<json> read_memory(const Project& project, std::string& remark) {
+  const auto file = memory_file(project);
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return empty_memory();
+  std::string text;
+  try {
+    text = read_file(file);
+  } catch (const Error& error) {
+    remark = error.what();
+    return std::nullopt;
+  }
+  auto memory = json::parse(text, nullptr, false);
+  if (memory.is_object() && memory.contains("todos") && memory["todos"].is_object()) return memory;
+  remark = set_aside(project, file);
+  return empty_memory();
+}
+
+std::string text_in(const json& entry, const char* key) {
+  const auto value = entry.find(key);
+  return value != entry.end() && value->is_string() ? value->get<std::string>() : "";
+}
+
+std::optional<int> number_in(const std::string& key) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
+  if (error != std::errc() || end != key.data() + key.size()) return std::nullopt;
+  return number;
+}
+
+// A program that does not compile says nothing about its TODOs.
+std::map<int, Verdict> own_verdicts(const Step& step, const Report& report) {
+  std::map<int, Verdict> verdicts;
+  for (const int todo : step.todos) {
+    if (!report.compile_error) break;
+    verdicts[todo] = {todo, State::not_judged, {}, "the program does not compile"};
+  }
+  for (const auto& verdict : report.verdicts) {
+    const bool own = std::ranges::find(step.todos, verdict.todo) != step.todos.end();
+    if (own && !report.compile_error) verdicts[verdict.todo] = verdict;
+  }
+  return verdicts;
+}
+
+}  // namespace
+
+Memory recall(const Project& project) {
+  Memory memory;
+  const auto read = read_memory(project, memory.remark);
+  if (!read) return memory;
+  for (const auto& [key, entry] : read->at("todos").items()) {
+    const auto number = number_in(key);
+    if (!number || !entry.is_object()) continue;
+    // A state that only a newer version knows is none here.
+    const auto state = state_named(text_in(entry, "state"));
+    if (!state) continue;
+    memory.todos[*number] = {*state, text_in(entry, "file"), text_in(entry, "fingerprint"),
+                             text_in(entry, "reason")};
+  }
+  return memory;
+}
+
+std::string remember(const Project& project, const Ladder& ladder, const Report& report,
+                     const Fingerprints& fingerprints) {
+  std::string remark;
+  auto memory = read_memory(project, remark);
+  if (!memory) return remark;
+  for (const auto& [number, verdict] : own_verdicts(ladder.step(report.step), report)) {
+    const auto file = ladder.file_of(ladder.todos.at(number));
+    const auto print = fingerprints.find(file);
+    auto& entry = (*memory)["todos"][std::to_string(number)];
+    entry = {{"state", name_of(verdict.state)},
+             {"file", file.generic_string()},
+             {"fingerprint", print == fingerprints.end() ? "" : print->second}};
+    if (!verdict.reason.empty()) entry["reason"] = verdict.reason;
+  }
+  try {
+    write_file(memory_file(project),
+               memory->dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  } catch (const Error& error) {
+    remark = std::string(error.what()) + " The verdict is not remembered.";
+  }
+  return remark;
+}
+
+}  // namespace checker

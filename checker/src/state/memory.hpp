@@ -1,0 +1,35 @@
+#pragma once
+/// What was said last about each of the student's TODOs, kept in steps/.progress.
+#include <map>
+#include <string>
+
+#include "judge/verdict.hpp"
+#include "ladder/ladder.hpp"
+#include "state/step_files.hpp"
+#include "support/project.hpp"
+
+namespace checker {
+
+/// The last verdict on a TODO.
+struct Remembered {
+  State state = State::open;
+  std::string file;         ///< that was judged, from the project's folder
+  std::string fingerprint;  ///< of its text then
+  std::string reason;       ///< of not_judged
+};
+
+struct Memory {
+  std::map<int, Remembered> todos;
+  std::string remark;  ///< what the user should know of the file: it was set aside; or empty
+};
+
+/// Reads the file. One that holds anything else is set aside as steps/.progress.broken, once, and
+/// said so in the remark. Never throws for what the file is or holds.
+Memory recall(const Project& project);
+
+/// Notes the verdicts on the step's own TODOs of a report about the texts with these fingerprints;
+/// what else the file holds stays. Returns a remark if it could not, else nothing.
+std::string remember(const Project& project, const Ladder& ladder, const Report& report,
+                     const Fingerprints& fingerprints);
+
+}  // namespace checker

@@ -1,0 +1,33 @@
+#pragma once
+/// How the student's TODOs stand, as far as is known without judging anything.
+#include <map>
+#include <optional>
+#include <string>
+
+#include "state/memory.hpp"
+
+namespace checker {
+
+struct Standing {
+  State state = State::open;
+  bool stale = false;  ///< its file was edited since, or was never judged
+  std::string note;    ///< "changed since it was judged", a reason; empty if the state says it all
+
+  bool done() const { return state == State::done; }
+  /// To be worked on, not only waiting for something.
+  bool calls() const { return state == State::open || state == State::wrong || stale; }
+};
+
+using Standings = std::map<int, Standing>;
+
+/// One for each TODO of the ladder.
+Standings standings(const Project& project, const Ladder& ladder, const Memory& memory);
+
+/// The first TODO to work on; if all that are left wait for something, the first of these; none if
+/// all are done. `after`: search from the TODO behind this one, and from the first one then.
+std::optional<int> next_todo(const Standings& all, int after = 0);
+
+/// How many of these TODOs are done.
+size_t count_done(const Standings& all, const std::vector<int>& todos);
+
+}  // namespace checker

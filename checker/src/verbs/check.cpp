@@ -1,0 +1,171 @@
+#include "verbs/check.hpp"
+
+#include <algorithm>
+
+#include "report/terminal.hpp"
+#include "support/error.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+#include "verbs/programs.hpp"
+#include "verbs/todos.hpp"
+
+namespace checker {
+
+namespace {
+
+cxxopts::Options check_command() {
+  cxxopts::Options options("./workbook check",
+                           "Builds a step, runs it, and says which TODOs are done.\n");
+  options.add_options()("solution", "Judge the reference instead of your own program")(
+      "no-build", "Judge what was built before, as on a compute node without a compiler")(
+      "device", "cpu or cuda", cxxopts::value<std::string>()->default_value("cpu"), "D")(
+      "world", "Number of ranks; several may be given", cxxopts::value<std::vector<int>>(), "N")(
+      "keep", "Leave what the runs left behind in this folder", cxxopts::value<std::string>(),
+      "DIR");
+  options.add_options("hidden")("what", "", cxxopts::value<std::vector<std::string>>());
+  options.parse_positional({"what"});
+  return options;
+}
+
+CheckOptions read_check_options(const cxxopts::ParseResult& parsed) {
+  CheckOptions options;
+  options.solution = parsed.count("solution") > 0;
+  options.build = parsed.count("no-build") == 0;
+  options.device = parsed["device"].as<std::string>();
+  if (options.device != "cpu" && options.device != "cuda") {
+    throw UsageError("--device must be cpu or cuda.");
+  }
+  if (parsed.count("world")) options.worlds = parsed["world"].as<std::vector<int>>();
+  for (const int world : options.worlds) {
+    if (world < 1 || world > 64) throw UsageError("--world must lie between 1 and 64.");
+  }
+  if (parsed.count("keep")) {
+    options.keep = std::filesystem::absolute(parsed["keep"].as<std::string>());
+  }
+  return options;
+}
+
+/// One call of the verb.
+class CheckCall {
+ public:
+  CheckCall(const Project& project, const Judge& judge, CheckOptions options)
+      : project_(project),
+        judge_(judge),
+        options_(std::move(options)),
+        ladder_(load_ladder(project.ladder())) {}
+
+  int run(const Arguments& words) {
+    const auto steps = chosen(words);
+    if (steps.empty()) return 0;
+    bool passed = true;
+    std::optional<int> mend;
+    const Step* where = steps.back();
+    for (const auto* step : steps) {
+      const auto report = judge(*step);
+      passed = passed && report.passed();
+      for (const auto& line : report_lines(report, ladder_, look_)) terminal::say(line);
+      terminal::say("");
+      if (!mend && !report.compile_error && (mend = todo_to_mend(report))) where = step;
+      if (steps.size() == 1 && report.compile_error) return 1;
+    }
+    if (!options_.solution) say_what_is_next(*where, mend, steps.size() > 1);
+    return passed ? 0 : 1;
+  }
+
+ private:
+  std::vector<const Step*> chosen(const Arguments& words) {
+    std::vector<const Step*> steps;
+    if (words.empty()) {
+      const auto next = next_todo(present_standings(project_, ladder_));
+      if (next) return {&ladder_.step(ladder_.todos.at(*next).step)};
+      terminal::say("All TODOs are done. To judge them again: ./workbook check all");
+    } else if (words == Arguments{"all"}) {
+      for (const auto& step : ladder_.steps) {
+        if (!step.todos.empty()) steps.push_back(&step);
+      }
+    } else {
+      const auto& step = named_step(ladder_, words);
+      if (!step.todos.empty()) return {&step};
+      terminal::say("Step " + step.name + " has no TODOs: there is nothing to judge.");
+    }
+    return steps;
+  }
+
+  Report judge(const Step& step) {
+    const auto before = take_fingerprints(project_, ladder_, step);
+    const bool worth_remembering = remembers(step);
+    terminal::Stage stage("judging step " + step.digits());
+    auto options = options_;
+    options.on_stage = [&](std::string_view text) { stage.note(text); };
+    auto report = judge_(ladder_, step, options);
+    stage.done();
+    terminal::say("");
+    if (!worth_remembering) return report;
+    const auto remark = remember(project_, ladder_, report, before);
+    if (!remark.empty()) terminal::say(remark + "\n");
+    return report;
+  }
+
+  // A verdict is remembered if it is one on the student's present text, with nothing left out.
+  bool remembers(const Step& step) const {
+    if (options_.solution || options_.worlds != CheckOptions().worlds) return false;
+    if (options_.build) return true;
+    std::error_code error;
+    const auto built =
+        std::filesystem::last_write_time(find_program(project_, step, false).file, error);
+    for (const auto& [file, ignored] : take_fingerprints(project_, ladder_, step)) {
+      if (error || std::filesystem::last_write_time(project_.source / file, error) > built) {
+        return false;
+      }
+    }
+    return !error;
+  }
+
+  // mend: what is to be mended in the program of this step, if anything is.
+  void say_what_is_next(const Step& step, std::optional<int> mend, bool several) {
+    const auto all = present_standings(project_, ladder_);
+    if (several) {
+      const auto todos = all_todos();
+      terminal::say(std::to_string(count_done(all, todos)) + " of " +
+                    count_of(todos.size(), "TODO") + (todos.size() == 1 ? " is" : " are") +
+                    " done.");
+    }
+    const auto lines = mend ? next_lines(ladder_, mend, look_, &step)
+                            : next_lines(ladder_, next_todo(all, step.todos.back()), look_);
+    for (const auto& line : lines) terminal::say(line);
+  }
+
+  std::vector<int> all_todos() const {
+    std::vector<int> todos;
+    for (const auto& [number, ignored] : ladder_.todos) todos.push_back(number);
+    return todos;
+  }
+
+  const Project& project_;
+  const Judge& judge_;
+  const CheckOptions options_;
+  const Ladder ladder_;
+  const Look look_ = present_look();
+};
+
+}  // namespace
+
+int check_with(const Project& project, const Arguments& arguments, const Judge& judge) {
+  const auto parsed = parse(check_command(), "[NN | TODO n | all] [options]",
+                            "Without a step: that of the first TODO that is not done. \"05\" is a "
+                            "step, \"TODO 5\" the\nstep that holds this TODO. The exit status is 0 "
+                            "if everything judged is done.\nVerdicts of chosen --world are not "
+                            "remembered: they leave things out.",
+                            arguments);
+  if (!parsed) return 0;
+  Arguments words;
+  if (parsed->count("what")) words = (*parsed)["what"].as<std::vector<std::string>>();
+  return CheckCall(project, judge, read_check_options(*parsed)).run(words);
+}
+
+int run_check(const Project& project, const Arguments& arguments) {
+  return check_with(project, arguments, judge_of(project));
+}
+
+}  // namespace checker

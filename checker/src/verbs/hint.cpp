@@ -1,0 +1,38 @@
+#include "report/hint.hpp"
+
+#include "support/error.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+#include "verbs/todos.hpp"
+
+namespace checker {
+
+int run_hint(const Project& project, const Arguments& arguments) {
+  cxxopts::Options options("./workbook hint", "Gives a hint on one TODO.\n");
+  options.add_options()("more", "Explain what is behind it");
+  options.add_options("hidden")("todo", "", cxxopts::value<std::vector<std::string>>());
+  options.parse_positional({"todo"});
+  const auto parsed = parse(options, "[n] [--more]",
+                            "Without a number: on the first TODO that is not done.", arguments);
+  if (!parsed) return 0;
+
+  const auto ladder = load_ladder(project.ladder());
+  const Todo* todo = nullptr;
+  if (parsed->count("todo")) {
+    todo = named_todo(ladder, (*parsed)["todo"].as<std::vector<std::string>>(), true);
+  } else if (const auto next = next_todo(present_standings(project, ladder))) {
+    todo = &ladder.todos.at(*next);
+  } else {
+    throw UsageError("All TODOs are done. Which one? For example: ./workbook hint 5.");
+  }
+  const auto look = present_look();
+  const bool more = parsed->count("more") > 0;
+  for (const auto& line : hint_lines(ladder, *todo, more, look)) terminal::say(line);
+  if (!more) {
+    terminal::say("\nWhat is behind it: ./workbook hint " + std::to_string(todo->number) +
+                  " --more");
+  }
+  return 0;
+}
+
+}  // namespace checker

@@ -1,0 +1,61 @@
+#include <algorithm>
+
+#include "report/terminal.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+#include "verbs/todos.hpp"
+
+namespace checker {
+
+namespace {
+
+// "02_setup            ✓✗○    1 of 3"
+std::string step_line(const Step& step, const Standings& all, size_t names, size_t cells,
+                      const Look& look) {
+  std::string line = "  " + step.name + std::string(names - step.name.size() + 2, ' ');
+  if (step.todos.empty()) return line + look.styled(terminal::Style::dim, "to read and to run");
+  for (const int todo : step.todos) line += mark(all.at(todo).state, look);
+  const auto done = count_done(all, step.todos);
+  line += std::string(cells - step.todos.size() + 2, ' ') + std::to_string(done) + " of " +
+          std::to_string(step.todos.size());
+  if (done == step.todos.size()) return line;
+  const auto count = [&](auto what) {
+    return std::ranges::count_if(step.todos, [&](int todo) { return what(all.at(todo)); });
+  };
+  const auto wrong = count([](const Standing& one) { return one.state == State::wrong; });
+  const auto stale = count([](const Standing& one) { return one.stale; });
+  if (wrong > 0) line += look.styled(terminal::Style::red, "  " + std::to_string(wrong) + " wrong");
+  if (stale > 0) {
+    line += look.styled(terminal::Style::dim, "  " + std::to_string(stale) + " not judged yet");
+  }
+  return line;
+}
+
+}  // namespace
+
+int run_progress(const Project& project, const Arguments& arguments) {
+  const cxxopts::Options options("./workbook progress", "Shows how far you are.\n");
+  if (!parse(options, "", "", arguments)) return 0;
+
+  const auto ladder = load_ladder(project.ladder());
+  const auto all = present_standings(project, ladder);
+  const auto look = present_look();
+  size_t names = 0, cells = 0, done = 0;
+  for (const auto& step : ladder.steps) {
+    names = std::max(names, step.name.size());
+    cells = std::max(cells, step.todos.size());
+    done += count_done(all, step.todos);
+  }
+  terminal::say(look.styled(terminal::Style::bold,
+                            std::to_string(done) + " of " + count_of(all.size(), "TODO")) +
+                " done\n");
+  for (const auto& step : ladder.steps) {
+    terminal::say(step_line(step, all, names, cells, look));
+  }
+  terminal::say("");
+  for (const auto& line : next_lines(ladder, next_todo(all), look)) terminal::say(line);
+  return 0;
+}
+
+}  // namespace checker

@@ -1,0 +1,41 @@
+#include "verbs/todos.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "support/error.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+
+namespace checker {
+
+const Todo* named_todo(const Ladder& ladder, const Arguments& words, bool plain) {
+  auto text = join(words, "");
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const bool says_todo = text.starts_with("todo");
+  if (!says_todo && !plain) return nullptr;
+  const auto digits = says_todo ? text.substr(4) : text;
+  const bool number = !digits.empty() && digits.size() < 6 &&
+                      std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c); });
+  const auto found = number ? ladder.todos.find(std::stoi(digits)) : ladder.todos.end();
+  if (found != ladder.todos.end()) return &found->second;
+  if (ladder.todos.empty()) throw UsageError("This course has no TODOs.");
+  throw UsageError("There is no TODO " + (digits.empty() ? "without a number" : digits) +
+                   ". They are TODO " + std::to_string(ladder.todos.begin()->first) + " to " +
+                   std::to_string(ladder.todos.rbegin()->first) + ".");
+}
+
+const Step& named_step(const Ladder& ladder, const Arguments& words) {
+  if (const auto* todo = named_todo(ladder, words, false)) return ladder.step(todo->step);
+  if (words.size() > 1) throw UsageError("\"" + words[1] + "\" is one argument too many.");
+  return ladder.step(words.front());
+}
+
+Standings present_standings(const Project& project, const Ladder& ladder) {
+  const auto memory = recall(project);
+  if (!memory.remark.empty()) terminal::say(memory.remark + "\n");
+  return standings(project, ladder, memory);
+}
+
+}  // namespace checker

@@ -1,0 +1,142 @@
+#include "watch/page.hpp"
+
+#include <algorithm>
+
+#include "report/hint.hpp"
+#include "report/step_diff.hpp"
+#include "report/terminal.hpp"
+#include "support/error.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace {
+
+using terminal::Style;
+
+constexpr size_t frame = 5;  // lines around the pane
+
+std::vector<std::string> known_lines(const View& view, const Ladder& ladder, const Look& look) {
+  std::vector<std::string> lines{look.styled(Style::bold, view.step->name) + "  " +
+                                 view.step->title};
+  lines.emplace_back();
+  for (const int number : view.step->todos) {
+    const auto& standing = view.standings.at(number);
+    append(lines, todo_lines(ladder.todos.at(number), standing.state, standing.note, look));
+  }
+  return lines;
+}
+
+std::vector<std::string> verdict_lines(const View& view, const Ladder& ladder, const Look& look) {
+  if (!view.error.empty()) {
+    std::vector<std::string> lines{look.styled(Style::red, "This could not be judged:")};
+    lines.emplace_back();
+    append(lines, paragraphs(view.error, 2, look));
+    return lines;
+  }
+  return view.report ? report_lines(*view.report, ladder, look) : known_lines(view, ladder, look);
+}
+
+std::vector<std::string> pane_lines(const View& view, const Project& project, const Ladder& ladder,
+                                    const Look& look) {
+  switch (view.pane) {
+    case Pane::verdict:
+      break;
+    case Pane::hint:
+    case Pane::explanation:
+      return hint_lines(ladder, todo_in_hand(view, ladder), view.pane == Pane::explanation, look);
+    case Pane::solution:
+      try {
+        return step_diff(project, ladder, *view.step, look);
+      } catch (const Error& error) {
+        return {error.what()};  // the file is just being replaced
+      }
+  }
+  return verdict_lines(view, ladder, look);
+}
+
+// The part of the lines that is to be seen, and if there is more, a line that says so.
+std::vector<std::string> visible(const std::vector<std::string>& lines, size_t page, size_t room,
+                                 const Look& look) {
+  if (lines.size() <= room) return lines;
+  const size_t part = std::max<size_t>(2, room) - 1;
+  const size_t pages = (lines.size() + part - 1) / part;
+  const size_t begin = page % pages * part;
+  std::vector<std::string> seen(
+      lines.begin() + static_cast<std::ptrdiff_t>(begin),
+      lines.begin() + static_cast<std::ptrdiff_t>(std::min(lines.size(), begin + part)));
+  seen.push_back(look.styled(Style::dim, "  page " + std::to_string(page % pages + 1) + " of " +
+                                             std::to_string(pages) + ", space for the next"));
+  return seen;
+}
+
+std::string status_line(const View& view, const Look& look) {
+  std::string line;
+  if (view.judging) {
+    line = "judging" + (view.stage.empty() ? "" : ": " + view.stage) + " ...";
+    if (view.outdated) line += "  The verdict is of an older text.";
+    line = look.styled(Style::yellow, line);
+  } else if (view.report) {
+    line = summary(*view.report, *view.step);
+  }
+  if (line.empty() || view.remark.empty()) return line + view.remark;
+  return line + "  " + view.remark;
+}
+
+std::string key_line(const View& view, const Look& look) {
+  const auto key = [&](const char* letter, bool shown, const char* what) {
+    return look.styled(Style::bold, letter) + " " + (shown ? "verdict" : what);
+  };
+  const auto more = view.pane == Pane::hint ? "more" : "hint";
+  return key("h", view.pane == Pane::explanation, more) + "   " +
+         key("d", view.pane == Pane::solution, "diff") + "   " + key("n", false, "next") + "   " +
+         key("p", false, "previous") + "   " + key("r", false, "again") + "   " +
+         key("q", false, "quit");
+}
+
+}  // namespace
+
+const Todo& todo_in_hand(const View& view, const Ladder& ladder) {
+  if (view.report) {
+    if (const auto todo = todo_to_mend(*view.report)) return ladder.todos.at(*todo);
+  } else {
+    for (const int number : view.step->todos) {
+      if (view.standings.at(number).calls()) return ladder.todos.at(number);
+    }
+  }
+  return ladder.todos.at(view.step->todos.front());
+}
+
+std::string summary(const Report& report, const Step& step) {
+  if (report.compile_error) return "It does not compile.";
+  if (report.passed()) return "Step " + step.digits() + " is done.";
+  size_t done = 0, own = 0;
+  for (const auto& verdict : report.verdicts) {
+    if (std::ranges::find(step.todos, verdict.todo) == step.todos.end()) continue;
+    ++own;
+    done += verdict.state == State::done ? 1 : 0;
+  }
+  const auto count = std::to_string(done) + " of " + std::to_string(own) + " done";
+  const auto mend = todo_to_mend(report);
+  if (!mend) return count + "; the others could not be judged.";
+  const bool wrong = report.first_finding() != nullptr;
+  return "TODO " + std::to_string(*mend) + (wrong ? " is wrong; " : " is open; ") + count + ".";
+}
+
+std::vector<std::string> page_lines(const View& view, const Project& project, const Ladder& ladder,
+                                    const Look& look, size_t rows) {
+  std::string files;
+  for (const auto& [path, ignored] : take_fingerprints(project, ladder, *view.step)) {
+    files += (files.empty() ? "" : " and ") + path.string();
+  }
+  std::vector<std::string> lines{look.styled(Style::dim, "Every save of " + files + " is judged.")};
+  lines.emplace_back();
+  append(lines, visible(pane_lines(view, project, ladder, look), view.page,
+                        rows > frame ? rows - frame : 1, look));
+  lines.emplace_back();
+  lines.push_back(status_line(view, look));
+  lines.push_back(key_line(view, look));
+  return lines;
+}
+
+}  // namespace checker

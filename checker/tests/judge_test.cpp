@@ -1,0 +1,196 @@
+// The parts of the judge that need no run; rules are tested with the catalogue.
+#include <gmock/gmock.h>
+
+#include "judge/collectives.hpp"
+#include "judge/compile.hpp"
+#include "judge/secret.hpp"
+#include "judge/verdicts.hpp"
+#include "judge/watchdog.hpp"
+#include "ladder/catalogue.hpp"
+#include "ladder/render.hpp"
+#include "log_writer.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+
+namespace checker {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const Ladder& ladder() {
+  static const Ladder loaded = load_ladder(PROJECT_FOLDER "/checker/ladder");
+  return loaded;
+}
+
+std::map<int, State> states(const std::vector<Verdict>& verdicts) {
+  std::map<int, State> found;
+  for (const auto& verdict : verdicts) found[verdict.todo] = verdict.state;
+  return found;
+}
+
+Finding finding(int todo) { return {todo, "id", "what", "why", {}, ""}; }
+
+TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
+  const auto& step = ladder().step("03");
+  const auto found = states(to_verdicts(ladder(), step, {finding(4), finding(6)}, {}, false));
+  EXPECT_EQ(found.at(4), State::wrong);
+  EXPECT_EQ(found.at(5), State::not_judged);
+  EXPECT_EQ(found.at(6), State::not_judged);
+}
+
+TEST(Verdicts, WhatIsAsGivenIsOpenRatherThanWrong) {
+  const auto& step = ladder().step("03");
+  const auto found = states(to_verdicts(ladder(), step, {finding(6)}, {6, 7}, false));
+  EXPECT_EQ(found.at(5), State::done);
+  EXPECT_EQ(found.at(6), State::open);
+  EXPECT_EQ(found.at(7), State::done);  // nothing was found, however it was done
+}
+
+TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
+  const auto& step = ladder().step("06");
+  const auto found = states(to_verdicts(ladder(), step, {finding(11)}, {}, true));
+  EXPECT_EQ(found.at(11), State::wrong);
+  EXPECT_EQ(found.at(12), State::not_judged);
+  EXPECT_EQ(found.at(13), State::not_judged);
+}
+
+TEST(Verdicts, AnEarlierTodoThatNoLongerHoldsIsNamed) {
+  const auto& step = ladder().step("06");
+  const auto verdicts = to_verdicts(ladder(), step, {finding(8)}, {}, false);
+  EXPECT_EQ(states(verdicts).at(8), State::wrong);
+}
+
+TEST(Verdicts, UntouchedAreThoseWhosePlacesReadAsGiven) {
+  const auto& step = ladder().step("03");
+  const auto given = render(ladder(), ladder().trainer, step, Rendering::step);
+  EXPECT_EQ(untouched_todos(ladder(), step, given), (std::set<int>{4, 5, 6, 7}));
+  auto edited = given;
+  const std::string code = "data::samplers::RandomSampler(*train_set.size())";
+  const auto place = given.find("auto train_loader");
+  ASSERT_NE(place, std::string::npos);
+  edited.replace(place, 4, "const auto");
+  EXPECT_EQ(untouched_todos(ladder(), step, edited), (std::set<int>{4, 6, 7}));
+  const auto solved = render(ladder(), ladder().trainer, step, Rendering::solution);
+  EXPECT_EQ(untouched_todos(ladder(), step, solved), std::set<int>{});
+}
+
+TEST(CompileErrors, ShowTheFirstAtTheStudentsLine) {
+  const std::vector<std::string> clang = {
+      "/p/steps/02/train.cpp:31:5: warning: unused variable 'x' [-Wunused]",
+      "    int x;",
+      "        ^",
+      "/p/steps/02/train.cpp:40:3: error: use of undeclared identifier 'setpu'",
+      "  setpu();",
+      "  ^",
+      "/p/steps/02/train.cpp:44:3: error: expected ';'"};
+  const auto error = first_error(clang, "/p/steps/02/train.cpp", "steps/02/train.cpp");
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->where, "steps/02/train.cpp:40:3");
+  EXPECT_EQ(error->message, "use of undeclared identifier 'setpu'");
+  EXPECT_EQ(error->source, "  setpu();\n  ^\n");
+}
+
+TEST(CompileErrors, InAHeaderNameTheLineThatLedThere) {
+  const std::vector<std::string> clang = {
+      "/usr/include/fmt/core.h:12:3: error: static assertion failed",
+      "/p/train.cpp:9:1: note: in instantiation of function template requested here",
+      "  print0(x);", "  ^"};
+  EXPECT_EQ(first_error(clang, "/p/train.cpp", "train.cpp")->where, "train.cpp:9:1");
+  const std::vector<std::string> gcc = {"/p/train.cpp:9:7:   required from here",
+                                        "/usr/include/fmt/core.h:12:3: error: no match"};
+  EXPECT_EQ(first_error(gcc, "/p/train.cpp", "train.cpp")->where, "train.cpp:9:7");
+  EXPECT_FALSE(first_error({"ninja: no work to do."}, "/p/train.cpp", "train.cpp"));
+}
+
+TEST(Secret, IsTheSameForTheSameSeedAndDiffersOtherwise) {
+  const TemporaryFolder a, b, c;
+  make_secret(7, a.path());
+  make_secret(7, b.path());
+  make_secret(8, c.path());
+  const auto text = [](const TemporaryFolder& folder) {
+    return read_file(folder.path() / "data" / "train.txt");
+  };
+  EXPECT_EQ(text(a), text(b));
+  EXPECT_NE(text(a), text(c));
+  EXPECT_NE(fresh_seed(), fresh_seed());
+}
+
+TEST(Watchdog, WaitsForAStartThenForProgress) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  make_log(file, 4096);
+  Watchdog watchdog({file});  // no process at all: idle
+  const auto begin = Watchdog::Clock::now();
+  const auto at = [&](double seconds) {
+    return begin + std::chrono::milliseconds(static_cast<int64_t>(1000 * seconds));
+  };
+  EXPECT_EQ(watchdog.look(at(1.1)), Stall::none);
+  EXPECT_EQ(watchdog.look(at(10)), Stall::none);  // a program may take long to be loaded
+  LogWriter log;
+  log.add(Kind::device, std::string("cpu")).write(file);
+  EXPECT_EQ(watchdog.look(at(11)), Stall::none);
+  EXPECT_EQ(watchdog.look(at(13)), Stall::none);
+  watchdog.line();
+  EXPECT_EQ(watchdog.look(at(15)), Stall::none);
+  EXPECT_EQ(watchdog.look(at(17)), Stall::none);
+  EXPECT_EQ(watchdog.look(at(18.5)), Stall::waiting);
+}
+
+TEST(Collectives, AreDescribedAsTheCourseSaysThem) {
+  CollectiveSeen seen;
+  seen.call.op_type = 1;
+  seen.call.reduce_op = 1;
+  seen.call.scalar_type = 7;
+  seen.call.root = -1;
+  seen.call.elements = 2;
+  EXPECT_EQ(describe(seen), "all_reduce of 2 float64 (AVG)");
+  CollectiveSeen other = seen;
+  EXPECT_EQ(difference(seen, other), "");
+  other.call.reduce_op = 0;
+  EXPECT_EQ(difference(seen, other), "reduce op");
+  other.call.scalar_type = 6;
+  EXPECT_EQ(difference(seen, other), "type");
+  other.call.elements = 3;
+  EXPECT_EQ(difference(seen, other), "size");
+  other.call.op_type = 0;
+  other.call.root = 1;
+  other.call.reduce_op = 255;
+  EXPECT_EQ(describe(other), "broadcast of 3 float32 from rank 1");
+  EXPECT_EQ(difference(seen, other), "kind");
+}
+
+TEST(Catalogue, HasEnoughForEveryTodoAndEveryEditFits) {
+  std::map<int, std::pair<int, int>> counts;
+  for (const auto& entry : load_catalogue(PROJECT_FOLDER "/checker/ladder/catalogue")) {
+    const auto& step = ladder().step(ladder().todos.at(entry.todo).step);
+    const auto solved = render(ladder(), ladder().trainer, step, Rendering::solution);
+    EXPECT_NE(apply(entry, solved), solved) << entry.name;
+    auto& [wrong, right] = counts[entry.todo];
+    ++(entry.wrong ? wrong : right);
+  }
+  int wrong = 0, right = 0;
+  for (const auto& [todo, count] : counts) {
+    EXPECT_GE(count.first, 3) << "TODO " << todo;
+    EXPECT_GE(count.second, 2) << "TODO " << todo;
+    wrong += count.first;
+    right += count.second;
+  }
+  EXPECT_GE(wrong, 60);
+  EXPECT_GE(right, 30);
+}
+
+TEST(Catalogue, AnEditThatDoesNotFitIsAnError) {
+  const CatalogueEntry entry{.todo = 1,
+                             .wrong = true,
+                             .name = "x",
+                             .words = "",
+                             .edits = {{.replace = "b", .with = "c", .all = false}}};
+  EXPECT_EQ(apply(entry, "abd"), "acd");
+  EXPECT_THAT([&] { apply(entry, "ad"); }, ThrowsMessage<Error>(HasSubstr("occurs 0 times")));
+  EXPECT_THAT([&] { apply(entry, "abb"); }, ThrowsMessage<Error>(HasSubstr("occurs 2 times")));
+}
+
+}  // namespace
+}  // namespace checker

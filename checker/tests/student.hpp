@@ -1,0 +1,44 @@
+#pragma once
+/// A student's project in a folder of its own, and a judge who says what a test wants.
+#include <functional>
+
+#include "files.hpp"
+#include "ladder/ladder.hpp"
+#include "support/project.hpp"
+#include "verbs/judging.hpp"
+
+namespace checker::testing {
+
+class Student {
+ public:
+  Student();
+
+  Project project;
+  Ladder ladder;
+
+  std::filesystem::path path(const std::filesystem::path& file) const {
+    return project.source / file;
+  }
+  std::string text(const std::filesystem::path& file) const { return read_file(path(file)); }
+  void write(const std::filesystem::path& file, const std::string& text) const {
+    write_file(path(file), text);
+  }
+  /// The step's trainer with a line more.
+  void edit(const std::string& step) const;
+  std::filesystem::path trainer(const std::string& step) const;
+
+ private:
+  TemporaryFolder folder_;
+};
+
+/// A verdict without findings.
+Verdict verdict(int todo, State state, const std::string& reason = "");
+/// A wrong one, with a short finding.
+Verdict wrong(int todo, const std::string& what);
+/// A report on a step; its TODOs that `verdicts` lacks are done.
+Report report(const Ladder& ladder, const std::string& step, std::vector<Verdict> verdicts = {});
+
+/// What an action prints on standard output.
+std::string printed(const std::function<void()>& action);
+
+}  // namespace checker::testing
