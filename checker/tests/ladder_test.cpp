@@ -60,6 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                "title:", "title must be a text"},
         Spoilt{"TwoLines", "todos/05.yaml", "title: Deal out", "title: |\n  Deal\n  out",
                "title must be one line"},
+        Spoilt{"Needs", "todos/05.yaml", "needs: [4]", "needs: [99]", "needs names TODO 99"},
         Spoilt{"StepNumber", "ladder.yaml", "name: 03_sampler", "name: 04_sampler",
                "must begin with the step's number, 3"},
         Spoilt{"TodoOrder", "ladder.yaml", "[1, 2, 3]", "[1, 3, 2]",

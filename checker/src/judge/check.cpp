@@ -34,11 +34,14 @@ void judge_world(const Scene& scene, Findings& all) {
   rules::epochs(scene, findings);
   rules::collectives(scene, findings);
   rules::gradients(scene, findings);
+  const size_t before_trouble = findings.size();
   if (findings.empty()) rules::trouble(scene, findings);
-  rules::losses(scene, findings);
-  rules::speaking(scene, findings);
-  rules::saving(scene, findings);
-  rules::leaving(scene, findings);
+  if (findings.size() == before_trouble) {  // else what came later tells nothing
+    rules::losses(scene, findings);
+    rules::speaking(scene, findings);
+    rules::saving(scene, findings);
+    rules::leaving(scene, findings);
+  }
   if (findings.empty()) rules::whole(scene, findings);
   if (findings.empty() && !scene.run().result.success()) rules::trouble(scene, findings);
   for (auto& finding : findings) {
@@ -67,6 +70,9 @@ class Check {
         options_(options),
         source_(project.source / (options.solution ? "solutions" : "steps") / step.name /
                 "train.cpp") {
+    // A program that is judged by itself lies beside its text.
+    const auto beside = fs::path(options.program).parent_path() / "train.cpp";
+    if (!options.program.empty()) source_ = fs::absolute(beside);
     report_.step = step.name;
     report_.solution = options.solution;
   }

@@ -139,7 +139,9 @@ std::optional<Mismatch> find_mismatch(const Run& run, bool counts) {
 const CollectiveSeen* waiting_in(const RankSeen& rank) {
   for (size_t i = rank.collectives.size(); i-- > 0;) {
     const auto& collective = rank.collectives[i];
-    if (!collective.completed && collective.call.group < rank.groups.size()) return &collective;
+    // One that failed because another rank was gone is one that was waited in as well.
+    const bool ended = collective.completed && !collective.failed;
+    if (!ended && collective.call.group < rank.groups.size()) return &collective;
   }
   return nullptr;
 }
@@ -172,22 +174,31 @@ Phase phase_at(const RankSeen& rank, size_t event) {
 int blame_for(const Scene& scene, const RankSeen& rank, Phase phase) {
   switch (phase) {
     case Phase::joining:
-      return scene.blame({3, 4, 8, 10, 13});
+      return scene.blame(
+          {feature::setup, feature::samplers, feature::ddp, feature::all_reduce, feature::destroy});
     case Phase::preparing:
-      return scene.blame({8, 3, 4, 10, 12});
+      return scene.blame(
+          {feature::ddp, feature::setup, feature::samplers, feature::all_reduce, feature::save0});
     case Phase::training:
-      return scene.blame({8, 10, 5, 3, 9});
+      return scene.blame({feature::ddp, feature::all_reduce, feature::training_loader,
+                          feature::setup, feature::set_epoch});
     case Phase::evaluating:
-      return scene.blame({10, 8, 6, 3, 11});
+      return scene.blame({feature::all_reduce, feature::ddp, feature::validation_loader,
+                          feature::setup, feature::print0});
     case Phase::reporting: {
       // Printing comes before saving: has this rank's line for the last report been seen?
       const bool printed = rank.output.size() >= rank.reported.size() / 2;
-      return printed ? scene.blame({12, 11, 10, 8}) : scene.blame({11, 12, 10, 8});
+      return printed
+                 ? scene.blame({feature::save0, feature::print0, feature::all_reduce, feature::ddp})
+                 : scene.blame(
+                       {feature::print0, feature::save0, feature::all_reduce, feature::ddp});
     }
     case Phase::leaving:
-      return rank.shutdown_event ? scene.blame({13, 12, 11}) : scene.blame({12, 13, 11, 10});
+      return rank.shutdown_event ? scene.blame({feature::destroy, feature::save0, feature::print0})
+                                 : scene.blame({feature::save0, feature::destroy, feature::print0,
+                                                feature::all_reduce});
   }
-  return scene.blame({3});
+  return scene.blame({feature::setup});
 }
 
 }  // namespace checker

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "judge/experiment.hpp"
@@ -16,6 +17,15 @@ namespace checker {
 /// Turns a collective's return addresses into "steps/…/train.cpp:48", or an empty text.
 using Locate = std::function<std::string(const RankSeen&, const CollectiveSeen&)>;
 
+/// The features of the ladder that rules know: what a TODO switches on, rather than its number.
+namespace feature {
+inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER",
+                                  training_loader = "TRAIN_LOADER",
+                                  validation_loader = "VALID_LOADER", test_loader = "TEST_LOADER",
+                                  ddp = "DDP", set_epoch = "SET_EPOCH", all_reduce = "ALL_REDUCE",
+                                  print0 = "PRINT0", save0 = "SAVE0", destroy = "DESTROY";
+}  // namespace feature
+
 struct Scene {
   const Trial& trial;
   const WorldTruth& truth;
@@ -27,11 +37,11 @@ struct Scene {
 
   const Run& run() const { return trial.run; }
   size_t world() const { return trial.run.world; }
-  bool expects(const std::string& feature) const { return features.contains(feature); }
+  bool expects(std::string_view name) const { return features.contains(std::string(name)); }
   uint64_t size_of(Split split) const { return sizes.at(static_cast<size_t>(split)); }
-  /// The TODO to name for a symptom that several could have: the first that the student works on in
-  /// this step, else the first of all, which this step got ready-made.
-  int blame(std::initializer_list<int> candidates) const;
+  /// The TODO to name for a symptom that several features could have: the first that the student
+  /// works on in this step, else the first of all, which this step got ready-made.
+  int blame(std::initializer_list<std::string_view> candidates) const;
   /// Whether every rank came to its end by itself, successfully.
   bool ended_well() const;
   /// "at world size 3"

@@ -11,12 +11,6 @@ namespace checker {
 
 namespace {
 
-// What a TODO needs before it can be judged. TODO 1 to 3 are one group: an include and a deleted
-// line show themselves only once setup() is called.
-const std::map<int, std::vector<int>> kNeeds = {{1, {3}},        {2, {3}},  {4, {3}},  {5, {4}},
-                                                {6, {4}},        {7, {4}},  {8, {3}},  {9, {5}},
-                                                {10, {6, 7, 8}}, {11, {3}}, {12, {3}}, {13, {3}}};
-
 std::vector<std::string> code_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (const auto& line : split_lines(text)) {
@@ -66,13 +60,9 @@ std::vector<Verdict> to_verdicts(const Ladder& ladder, const Step& step, const F
   // A step judged for what it got ready-made is not judged for the rest: what depends on it is not
   // blamed.
   std::map<int, State> states;
-  const auto needs_of = [](int todo) {
-    const auto found = kNeeds.find(todo);
-    return found == kNeeds.end() ? std::vector<int>{} : found->second;
-  };
   const auto in_trouble = [&](int todo) { return by_todo.contains(todo); };
   const std::function<int(int)> waits_for = [&](int todo) {
-    for (const int needed : needs_of(todo)) {
+    for (const int needed : ladder.todos.at(todo).needs) {
       if (in_trouble(needed)) return needed;
       if (needed < todo) {
         if (const int deeper = waits_for(needed)) return deeper;

@@ -17,6 +17,7 @@ struct Todo {
   std::string done;                   ///< what is so once it is done, one line
   std::string step;                   ///< the step's name
   std::vector<std::string> features;  ///< what is switched on once it is done
+  std::vector<int> needs;             ///< TODOs without which it cannot be judged
   std::string here_too;               ///< what to do at its further places, one line
   std::string text;                   ///< what, where, why, what to expect; paragraphs
   std::string hint;

@@ -36,12 +36,13 @@ Step read_step(const fs::path& file, const YAML::Node& node, int number) {
 Todo read_todo(const fs::path& file, int number) {
   const Mapping mapping(
       file, read_yaml(file),
-      {"title", "done", "step", "features", "here_too", "text", "hint", "explanation"});
+      {"title", "done", "step", "features", "needs", "here_too", "text", "hint", "explanation"});
   return {.number = number,
           .title = mapping.line("title"),
           .done = mapping.line("done"),
           .step = mapping.line("step"),
           .features = mapping.list<std::string>("features"),
+          .needs = mapping.has("needs") ? mapping.list<int>("needs") : std::vector<int>{},
           .here_too = mapping.has("here_too") ? mapping.line("here_too") : "",
           .text = mapping.text("text"),
           .hint = mapping.text("hint"),
@@ -82,6 +83,13 @@ std::map<int, Todo> read_todos(const fs::path& folder, const std::vector<Step>& 
         throw Error(file.string() + ": its step is " + todo.step +
                     ", but ladder.yaml lists it in " + step.name + ".");
       }
+    }
+  }
+  for (const auto& [number, todo] : todos) {
+    for (const int needed : todo.needs) {
+      if (needed != number && todos.contains(needed)) continue;
+      throw Error(todo_file(folder, number).string() + ": needs names TODO " +
+                  std::to_string(needed) + ", which is not another one of the ladder's.");
     }
   }
   for (const auto& entry : fs::directory_iterator(folder / "todos")) {

@@ -62,7 +62,8 @@ void become(pid_t parent, const Command& command, const char* directory, char* c
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  // Whoever started us may have had some ignored, and that would be inherited.
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0) return;
   if (nothing != STDIN_FILENO) ::close(nothing);

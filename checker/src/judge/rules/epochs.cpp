@@ -5,8 +5,6 @@ namespace checker::rules {
 
 namespace {
 
-constexpr int kSetEpoch = 9;
-
 std::string calls_in_words(const RankSeen& rank) {
   if (rank.epochs_set.empty()) return "set_epoch was never called";
   std::string text = "set_epoch was called with";
@@ -19,7 +17,7 @@ std::string calls_in_words(const RankSeen& rank) {
 }  // namespace
 
 void epochs(const Scene& scene, Findings& findings) {
-  if (!scene.expects("SET_EPOCH")) return;
+  if (!scene.expects(feature::set_epoch)) return;
   const auto passes = whole_passes(scene, Split::train);
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     for (size_t later = 1; later < passes.size(); ++later) {
@@ -28,7 +26,7 @@ void epochs(const Scene& scene, Findings& findings) {
         if (ids.size() < 4 || ids != passes[earlier][rank]->ids()) continue;
         const auto name = "rank " + std::to_string(rank);
         findings.push_back(
-            {scene.blame({kSetEpoch}),
+            {scene.blame({feature::set_epoch}),
              "same_order_again",
              "The training data comes in the same order in several epochs.",
              "Call train_sampler.set_epoch(epoch) at the start of every epoch, on every rank: the "

@@ -6,8 +6,6 @@ namespace checker::rules {
 
 namespace {
 
-constexpr int kWrap = 8;
-
 struct Reading {
   const char* id;
   const char* what;
@@ -57,7 +55,7 @@ const Reading& read(const StepTruth& step, size_t world) {
 class Gradients {
  public:
   Gradients(const Scene& scene, Findings& findings)
-      : scene_(scene), findings_(findings), ddp_(scene.expects("DDP")) {}
+      : scene_(scene), findings_(findings), ddp_(scene.expects(feature::ddp)) {}
 
   void judge() {
     size_t steps = 0;
@@ -89,7 +87,7 @@ class Gradients {
     if (ranks.empty()) return false;
     const bool first = t == 0;
     findings_.push_back(
-        {scene_.blame({ddp_ ? kWrap : 3}),
+        {scene_.blame({ddp_ ? feature::ddp : feature::setup}),
          first ? "different_start" : "parameters_drift_apart",
          first ? "The ranks start from different parameters."
                : "The ranks' parameters drift apart.",
@@ -132,10 +130,10 @@ class Gradients {
       evidence.push_back("only these: " + list + (names.size() > 4 ? " ..." : ""));
       if (reading == &kOther) reading = &kSome;
     }
-    findings_.push_back({scene_.blame({ddp_                        ? kWrap
-                                       : scene_.step.todos.empty() ? kWrap
-                                                                   : scene_.step.todos.back()}),
-                         reading->id, reading->what, reading->why, std::move(evidence), ""});
+    // Before there is anything to average, the step's own work has broken the loop.
+    const int todo =
+        ddp_ || scene_.step.todos.empty() ? scene_.blame({feature::ddp}) : scene_.step.todos.back();
+    findings_.push_back({todo, reading->id, reading->what, reading->why, std::move(evidence), ""});
     return true;
   }
 
@@ -143,7 +141,7 @@ class Gradients {
     for (const auto& [rank, step] : at(t)) {
       if (step->update <= kTolerance) continue;
       findings_.push_back(
-          {scene_.blame({kWrap}),
+          {scene_.blame({feature::ddp}),
            "parameters_changed_beside_the_optimizer",
            "Something beside the optimizer changes the parameters.",
            "Average gradients before the step, not parameters after it: the optimizer's own state "
@@ -165,7 +163,7 @@ class Gradients {
 
 void gradients(const Scene& scene, Findings& findings) {
   if (!scene.truth.error.empty() && scene.run().result.success()) {
-    findings.push_back({scene.blame({kWrap}),
+    findings.push_back({scene.blame({feature::ddp}),
                         "optimizer_of_another_model",
                         "The optimizer holds other parameters than those of the model.",
                         kNothing.why,

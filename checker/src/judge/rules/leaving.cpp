@@ -6,8 +6,6 @@ namespace checker::rules {
 
 namespace {
 
-constexpr int kDestroy = 13;
-
 // A group that the program made with distributed_utils is seen when it is shut down; of others
 // nothing is known.
 bool left_open(const RankSeen& rank) {
@@ -19,7 +17,7 @@ bool left_open(const RankSeen& rank) {
 }  // namespace
 
 void leaving(const Scene& scene, Findings& findings) {
-  if (!scene.expects("DESTROY") || !scene.ended_well()) return;
+  if (!scene.expects(feature::destroy) || !scene.ended_well()) return;
   std::vector<size_t> open;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     if (left_open(scene.run().ranks[rank])) open.push_back(rank);
@@ -27,7 +25,7 @@ void leaving(const Scene& scene, Findings& findings) {
   if (open.empty()) return;
   const bool all = open.size() == scene.world();
   findings.push_back(
-      {scene.blame({kDestroy}),
+      {scene.blame({feature::destroy}),
        all ? "never_destroyed" : "not_destroyed_on_all_ranks",
        all ? "The process group is never destroyed."
            : "Not all ranks destroy the process group: " + ranks_in_words(open) +

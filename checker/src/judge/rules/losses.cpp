@@ -8,8 +8,6 @@ namespace checker::rules {
 
 namespace {
 
-constexpr int kAllReduce = 10;
-
 struct Totals {
   double sum = 0, count = 0;
   double mean() const { return sum / count; }
@@ -123,7 +121,7 @@ class Losses {
       id = "training_loss_not_global";
     }
     findings_.push_back(
-        {scene_.blame({kAllReduce, 11}), id, what,
+        {scene_.blame({feature::all_reduce, feature::print0}), id, what,
          "Add up sum and count over all ranks with all_reduce, once per pass, on every rank, and "
          "divide afterwards. An average of averages is wrong where one rank has more samples than "
          "another.",
@@ -141,7 +139,7 @@ class Losses {
 }  // namespace
 
 void losses(const Scene& scene, Findings& findings) {
-  if (scene.expects("ALL_REDUCE")) Losses(scene, findings).judge();
+  if (scene.expects(feature::all_reduce)) Losses(scene, findings).judge();
 }
 
 }  // namespace checker::rules

@@ -6,8 +6,6 @@ namespace checker::rules {
 
 namespace {
 
-constexpr int kSetup = 3;
-
 bool member(const RankSeen& rank, uint32_t number, size_t world) {
   return std::ranges::any_of(rank.groups, [&](const GroupSeen& group) {
     return group.size == world && group.rank == number;
@@ -31,7 +29,7 @@ void own_device(const Scene& scene, Findings& findings) {
       if (mine.empty() || theirs.empty() || mine.back() != theirs.back()) continue;
       if (!mine.back().starts_with("cuda")) continue;
       findings.push_back(
-          {scene.blame({2}),
+          {scene.blame({feature::setup}),
            "ranks_share_a_gpu",
            "Two ranks work on the same GPU.",
            "setup() gives each rank a device of its own: use that one, not one picked "
@@ -47,7 +45,7 @@ void own_device(const Scene& scene, Findings& findings) {
 }  // namespace
 
 void membership(const Scene& scene, Findings& findings) {
-  if (!scene.expects("SETUP")) return;
+  if (!scene.expects(feature::setup)) return;
   std::vector<std::string> evidence;
   bool none = true;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
@@ -58,7 +56,12 @@ void membership(const Scene& scene, Findings& findings) {
     none = none && seen.groups.empty();
   }
   if (evidence.empty()) return own_device(scene, findings);
-  const int todo = scene.blame({kSetup});
+  // A process that dies before it joins has a better reason than that it did not join.
+  const bool died = std::ranges::any_of(scene.run().ranks, [](const RankSeen& rank) {
+    return !rank.result.exit.success() && !rank.result.ended_by_us;
+  });
+  if (none && died) return;
+  const int todo = scene.blame({feature::setup});
   if (none && evidence.size() == scene.world()) {
     findings.push_back(
         {todo, "no_process_group",

@@ -6,8 +6,6 @@ namespace checker::rules {
 
 namespace {
 
-constexpr int kSave = 12;
-
 std::string list_of(const std::vector<FileTruth>& files) {
   std::string text;
   for (const auto& file : files) {
@@ -25,8 +23,8 @@ std::string epoch_name(size_t epoch) { return "epoch " + std::to_string(epoch + 
 }  // namespace
 
 void saving(const Scene& scene, Findings& findings) {
-  if (!scene.expects("SAVE0") || scene.run().ranks.empty()) return;
-  const int todo = scene.blame({kSave});
+  if (!scene.expects(feature::save0) || scene.run().ranks.empty()) return;
+  const int todo = scene.blame({feature::save0});
   std::vector<size_t> writers;
   std::vector<std::string> evidence;
   for (size_t rank = 1; rank < scene.world(); ++rank) {

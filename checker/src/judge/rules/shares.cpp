@@ -8,9 +8,11 @@ namespace checker::rules {
 
 namespace {
 
-constexpr int kSamplers = 4, kTrainLoader = 5;
-
-int loader_of(Split split) { return kTrainLoader + static_cast<int>(split); }
+std::string_view loader_of(Split split) {
+  constexpr std::string_view loaders[] = {feature::training_loader, feature::validation_loader,
+                                          feature::test_loader};
+  return loaders[static_cast<size_t>(split)];
+}
 
 std::vector<std::string> ids_by_rank(const std::vector<const Pass*>& passes) {
   std::vector<std::string> lines;
@@ -33,9 +35,10 @@ std::map<uint64_t, size_t> counts_of(const std::vector<const Pass*>& passes) {
 
 // A wrong sampler, or a right one that the loader does not use?
 int sampler_or_loader(const Scene& scene, Split split) {
-  const int loader = loader_of(split);
+  const auto loader = loader_of(split);
   const bool sampler_wrong = any_sampler(scene) && !right_sampler(scene, split);
-  return sampler_wrong ? scene.blame({kSamplers, loader}) : scene.blame({loader, kSamplers});
+  return sampler_wrong ? scene.blame({feature::samplers, loader})
+                       : scene.blame({loader, feature::samplers});
 }
 
 class Shares {
@@ -65,8 +68,8 @@ class Shares {
         const auto beyond = std::ranges::find_if(ids, [&](uint64_t id) { return id >= size_; });
         if (beyond == ids.end()) continue;
         const bool right = right_sampler(scene_, split_);
-        add(right ? scene_.blame({loader_of(split_), kSamplers})
-                  : scene_.blame({kSamplers, loader_of(split_)}),
+        add(right ? scene_.blame({loader_of(split_), feature::samplers})
+                  : scene_.blame({feature::samplers, loader_of(split_)}),
             "sampler_of_another_split",
             "The " + name_of(split_) + " loader asks for samples that its split does not have.",
             "Its sampler was made for another split. Each split has a sampler of its own, made "
@@ -126,7 +129,8 @@ class TrainingShares : public Shares {
                          passes[0]->ids() != passes[1]->ids();
     const bool later = epoch > 0;
     const int todo =
-        later ? scene_.blame({9, kSamplers}) : scene_.blame({kSamplers, 9, kTrainLoader});
+        later ? scene_.blame({feature::set_epoch, feature::samplers})
+              : scene_.blame({feature::samplers, feature::set_epoch, feature::training_loader});
     const std::string why =
         by_node
             ? "Ranks 0 and 2 have the same local rank, on two nodes, and get the same samples: the "
@@ -142,9 +146,12 @@ class TrainingShares : public Shares {
   bool uneven(const std::vector<const Pass*>& passes, const std::vector<std::string>& evidence) {
     for (const auto* pass : passes) {
       if (pass->batches.size() == passes[0]->batches.size()) continue;
-      const int todo = right_sampler(scene_, split_)
-                           ? scene_.blame({kTrainLoader, 8, 10, 9, 11})
-                           : scene_.blame({kSamplers, kTrainLoader, 8, 10});
+      const int todo =
+          right_sampler(scene_, split_)
+              ? scene_.blame({feature::training_loader, feature::ddp, feature::all_reduce,
+                              feature::set_epoch, feature::print0})
+              : scene_.blame({feature::samplers, feature::training_loader, feature::ddp,
+                              feature::all_reduce});
       add(todo, "uneven_steps", "Ranks take different numbers of training steps.",
           "Each step needs all ranks: the one with a step less leaves the others waiting. "
           "drop_last "
@@ -161,8 +168,11 @@ class TrainingShares : public Shares {
     const uint64_t world = scene_.world();
     if (counts.size() + (world - 1) + world * (batch - 1) >= size_) return false;
     evidence.push_back("only " + std::to_string(counts.size()) + " different samples in all");
-    const int todo = right_sampler(scene_, split_) ? scene_.blame({kTrainLoader, 8, 10, 9, 11})
-                                                   : scene_.blame({kSamplers, kTrainLoader, 8, 10});
+    const int todo = right_sampler(scene_, split_)
+                         ? scene_.blame({feature::training_loader, feature::ddp,
+                                         feature::all_reduce, feature::set_epoch, feature::print0})
+                         : scene_.blame({feature::samplers, feature::training_loader, feature::ddp,
+                                         feature::all_reduce});
     add(todo, "training_data_left_out", "A part of the training data is never used in an epoch.",
         "The ranks' shares together must be the whole split, but for what does not fill a batch.",
         std::move(evidence));
@@ -231,7 +241,7 @@ class EvaluationShares : public Shares {
 }  // namespace
 
 void shares(const Scene& scene, Findings& findings) {
-  if (!scene.expects("SAMPLER")) return;
+  if (!scene.expects(feature::samplers)) return;
   TrainingShares training(scene, Split::train, findings);
   bool found = training.out_of_range();
   const auto epochs = whole_passes(scene, Split::train);

@@ -8,8 +8,6 @@ namespace checker::rules {
 
 namespace {
 
-constexpr int kPrint = 11;
-
 // Every number in some lines of text.
 std::vector<double> numbers_in(const std::vector<std::string>& lines) {
   std::vector<double> numbers;
@@ -57,9 +55,9 @@ std::string why_of(const Scene& scene, const std::vector<size_t>& ranks) {
 }  // namespace
 
 void speaking(const Scene& scene, Findings& findings) {
-  if (!scene.expects("PRINT0") || scene.run().ranks.empty()) return;
+  if (!scene.expects(feature::print0) || scene.run().ranks.empty()) return;
   const auto ranks = speakers(scene);
-  const int todo = scene.blame({kPrint});
+  const int todo = scene.blame({feature::print0});
   if (!ranks.empty()) {
     std::vector<std::string> evidence;
     for (const size_t rank : ranks) {

@@ -41,6 +41,8 @@ bool is_victim(const RankSeen& rank) {
          words.find("imed out") != std::string::npos;
 }
 
+bool has_left(const RankSeen& rank) { return rank.left_regularly && rank.result.exit.success(); }
+
 class Trouble {
  public:
   Trouble(const Scene& scene, Findings& findings)
@@ -71,10 +73,10 @@ class Trouble {
   std::string state_of(size_t rank) const {
     const auto& seen = run_.ranks[rank];
     const auto name = "rank " + std::to_string(rank);
-    if (const auto* collective = waiting_in(seen); collective && !seen.left_regularly) {
+    if (const auto* collective = waiting_in(seen); collective && !has_left(seen)) {
       return name + " waits in " + describe(*collective) + place(rank, *collective);
     }
-    if (seen.left_regularly) return name + " has left the program";
+    if (has_left(seen)) return name + " has left the program";
     if (seen.result.exit.success() && !seen.result.ended_by_us) return name + " has ended";
     return name + " is in no collective; last seen " + doing(last_phase(seen));
   }
@@ -115,6 +117,11 @@ class Trouble {
     }
     const auto mismatch = find_mismatch(run_, false);
     if (mismatch) {
+      evidence.emplace_back("the first that do not fit together:");
+      evidence.push_back("rank " + std::to_string(mismatch->rank_a) + ": " +
+                         describe(*mismatch->a) + place(mismatch->rank_a, *mismatch->a));
+      evidence.push_back("rank " + std::to_string(mismatch->rank_b) + ": " +
+                         describe(*mismatch->b) + place(mismatch->rank_b, *mismatch->b));
       findings_.push_back(
           {blame(), "ranks_meet_in_different_collectives",
            "The ranks wait in collectives that do not fit together (they differ in their " +

@@ -36,8 +36,9 @@ void whole(const Scene& scene, Findings& findings) {
                        (seen.left_regularly ? "" : "; it left without returning from main"));
   }
   if (evidence.empty()) return;
-  const int todo = scene.step.todos.empty() || scene.expects("DESTROY") ? scene.blame({13})
-                                                                        : scene.step.todos.back();
+  const int todo = scene.step.todos.empty() || scene.expects(feature::destroy)
+                       ? scene.blame({feature::destroy})
+                       : scene.step.todos.back();
   findings.push_back({todo, "cut_short", "The program ends before its work is done.",
                       "As given it trains " + std::to_string(kEpochs) +
                           " epochs here, evaluates after each and tests at the end, on every rank.",
