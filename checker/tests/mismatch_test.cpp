@@ -83,7 +83,7 @@ TEST_P(MismatchTest, IsToldWithWhatEachRankCalled) {
   for (const auto& line : finding->evidence) evidence += line + "\n";
   EXPECT_THAT(evidence, HasSubstr(GetParam().first));
   EXPECT_THAT(evidence, HasSubstr(GetParam().second));
-  EXPECT_LT(time.count(), 15);
+  EXPECT_LT(time.count(), 100);  // of seconds that are 5 on an idle machine; c10d waits 120
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MismatchTest, testing::ValuesIn(kMismatches),
