@@ -32,10 +32,9 @@ std::vector<const BatchSeen*> batches_of_steps(const RankSeen& rank) {
   return found;
 }
 
-Flat combine(const Flat& a, const Flat& b, double scale) {
-  Flat sum(a);
-  for (size_t i = 0; i < sum.size() && i < b.size(); ++i) sum[i] = (sum[i] + b[i]) * scale;
-  return sum;
+Flat plus(Flat a, const Flat& b) {
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) a[i] += b[i];
+  return a;
 }
 
 Flat scaled(Flat values, double factor) {
@@ -105,7 +104,7 @@ class Replay {
     }
     if (std::ranges::any_of(local, &Flat::empty)) return;  // not to be known
     Flat sum(local[0].size(), 0.0);
-    for (const auto& part : local) sum = combine(sum, part, 1);
+    for (const auto& part : local) sum = plus(std::move(sum), part);
     const double world = static_cast<double>(ranks_.size());
     const Flat mean = scaled(sum, 1 / world);
     for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -117,8 +116,7 @@ class Replay {
       entry["twice"] = finite(deviation(got, scaled(mean, 1 / world)));
       entry["nothing"] = std::ranges::all_of(got, [](double g) { return g == 0; }) ? 0 : 1;
       if (t > 0) {
-        entry["accumulated"] =
-            finite(deviation(got, combine(mean, ranks_[r].steps[t - 1].gradients, 1)));
+        entry["accumulated"] = finite(deviation(got, plus(mean, ranks_[r].steps[t - 1].gradients)));
       }
       entry["parameters"] = names_apart(got, mean, ranks_[r].parameters);
     }

@@ -22,7 +22,7 @@ namespace replay {
 ///                        loss            the batch's loss sum
 ///                        parameters      names of those whose gradient is not the mean
 ///   ranks[r].evaluations  the same for the loss sums of evaluation batches: largest deviation
-///   ranks[r].files        what a file holds: "final", "epoch 2" (from 1), "initial", "other",
+///   ranks[r].files        what a file holds: "epoch 2" (from 1), "initial", "other",
 ///                         "unreadable"; names: those of the model
 ///   training[e]           the mean training loss of epoch e over all ranks
 ///   validation[e], test   the mean loss over the whole split with rank 0's parameters

@@ -3,17 +3,12 @@
 #include <gmock/gmock.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX's
 
-#include <chrono>
-
-#include "judge/check.hpp"
-#include "judge/workshop.hpp"
-#include "ladder/render.hpp"
+#include "edited.hpp"
 #include "support/files.hpp"
 
 namespace checker {
 namespace {
 
-using testing::AnyOf;
 using testing::Eq;
 
 struct Hostile {
@@ -51,37 +46,17 @@ const Hostile kHostile[] = {
 
 class HostileProgram : public testing::TestWithParam<Hostile> {};
 
-WorkPiece piece_of(const Ladder& ladder, const Hostile& hostile) {
-  const auto& step = ladder.step("06");
-  auto text = render(ladder, ladder.trainer, step, Rendering::solution);
-  const std::string after = "  tasks::apply(options);\n";
-  text.replace(text.find(after), after.size(), after + hostile.code + "\n");
-  text.insert(0,
-              "#include <csignal>\n#include <cstdio>\n#include <fstream>\n#include <unistd.h>\n");
-  return {std::string("hostile_") + hostile.name, text, &step, {}, {}};
-}
-
 TEST_P(HostileProgram, GetsAFindingInTime) {
-  const auto project = find_project();
-  const auto ladder = load_ladder(project.ladder());
-  auto piece = piece_of(ladder, GetParam());
-  build_pieces(project, {&piece, 1});
-  ASSERT_FALSE(piece.program.empty()) << testing::PrintToString(piece.output);
-
   const auto mark = "hostile-" + std::to_string(getpid());
   setenv("HOSTILE_MARK", mark.c_str(), 1);
-  const auto begin = std::chrono::steady_clock::now();
-  CheckOptions options;
-  options.program = piece.program.string();
-  options.build = false;
-  const auto report = check_step(project, ladder, ladder.step("06"), options);
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-
+  const auto [report, seconds] = judge_edited({std::string("hostile_") + GetParam().name, "06",
+                                               "  tasks::apply(options);\n", GetParam().code},
+                                              {1, 2, 3});
   const auto* first = report.first_finding();
   EXPECT_THAT(first ? first->id : "", Eq(GetParam().finding))
       << (first ? first->what + " " + testing::PrintToString(first->evidence) : "");
   EXPECT_EQ(report.passed(), std::string(GetParam().finding).empty());
-  EXPECT_LT(time.count(), 5 * GetParam().seconds);  // the machine may be busy
+  EXPECT_LT(seconds, 5 * GetParam().seconds);  // the machine may be busy
   const auto left = std::filesystem::path("/tmp") / mark;
   if (std::filesystem::exists(left)) {
     EXPECT_NE(kill(std::stoi(read_file(left)), 0), 0) << "a process is left";

@@ -2,16 +2,11 @@
 // numbers. All are told, soon, with what each rank called.
 #include <gmock/gmock.h>
 
-#include <chrono>
-
-#include "judge/check.hpp"
-#include "judge/workshop.hpp"
-#include "ladder/render.hpp"
+#include "edited.hpp"
 
 namespace checker {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
 
 struct Mismatch {
@@ -50,31 +45,13 @@ const Mismatch kMismatches[] = {
 class MismatchTest : public testing::TestWithParam<Mismatch> {};
 
 TEST_P(MismatchTest, IsToldWithWhatEachRankCalled) {
-  const auto project = find_project();
-  const auto ladder = load_ladder(project.ladder());
-  const auto& step = ladder.step("04");
-  auto text = render(ladder, ladder.trainer, step, Rendering::solution);
-  const std::string after = "  const auto model = DistributedDataParallel(module);\n";
-  const auto place = text.find(after);
-  ASSERT_NE(place, std::string::npos);
-  text.replace(place, after.size(),
-               after +
-                   "  const auto three = torch::ones({3}, torch::kDouble);\n"
-                   "  [[maybe_unused]] const auto four = torch::ones({4}, torch::kDouble);\n  " +
-                   GetParam().code + "\n");
-  text.insert(0, "#include <unistd.h>\n");
-  WorkPiece piece{std::string("mismatch_") + GetParam().name, text, &step, {}, {}};
-  build_pieces(project, {&piece, 1});
-  ASSERT_FALSE(piece.program.empty()) << testing::PrintToString(piece.output);
-
-  CheckOptions options;
-  options.program = piece.program.string();
-  options.build = false;
-  options.worlds = {2};
-  const auto begin = std::chrono::steady_clock::now();
-  const auto report = check_step(project, ladder, step, options);
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-
+  const auto [report, seconds] = judge_edited(
+      {std::string("mismatch_") + GetParam().name, "04",
+       "  const auto model = DistributedDataParallel(module);\n",
+       std::string("  const auto three = torch::ones({3}, torch::kDouble);\n"
+                   "  [[maybe_unused]] const auto four = torch::ones({4}, torch::kDouble);\n  ") +
+           GetParam().code},
+      {2});
   const auto* finding = report.first_finding();
   ASSERT_NE(finding, nullptr);
   EXPECT_THAT(GetParam().finding, HasSubstr(finding->id)) << finding->what;
@@ -83,7 +60,7 @@ TEST_P(MismatchTest, IsToldWithWhatEachRankCalled) {
   for (const auto& line : finding->evidence) evidence += line + "\n";
   EXPECT_THAT(evidence, HasSubstr(GetParam().first));
   EXPECT_THAT(evidence, HasSubstr(GetParam().second));
-  EXPECT_LT(time.count(), 100);  // of seconds that are 5 on an idle machine; c10d waits 120
+  EXPECT_LT(seconds, 100);  // of seconds that are 5 on an idle machine; c10d waits 120
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MismatchTest, testing::ValuesIn(kMismatches),

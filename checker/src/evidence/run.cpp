@@ -36,10 +36,7 @@ class Interpreter {
       case Kind::gradients:
         return gradients(event);
       case Kind::reported:
-        if (const auto value = event.head<double>()) {
-          rank_.reported.push_back(*value);
-          rank_.reported_events.push_back(place);
-        }
+        if (const auto value = event.head<double>()) rank_.reported.push_back(*value);
         return;
       case Kind::sampler:
         if (const auto made = event.head<recording::SamplerRecord>())

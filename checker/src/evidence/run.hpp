@@ -77,7 +77,6 @@ struct RankSeen {
   std::vector<StepSeen> steps;
   std::vector<ParameterSeen> parameters;
   std::vector<double> reported;
-  std::vector<size_t> reported_events;
   std::vector<distributed_utils::recording::SamplerRecord> samplers;
   std::vector<SetEpoch> epochs_set;
   std::vector<std::string> devices;

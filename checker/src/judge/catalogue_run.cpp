@@ -76,15 +76,16 @@ std::vector<Sample> catalogue_samples(const Ladder& ladder,
 std::vector<SampleResult> judge_samples(const Project& project, const Ladder& ladder,
                                         const std::vector<Sample>& samples,
                                         const std::function<void(const SampleResult&)>& on_result) {
+  const Workshop workshop(project);
   std::vector<SampleResult> results;
   // A few at a time, so that something is to be seen soon.
   constexpr size_t kBatch = 4;
   for (size_t from = 0; from < samples.size(); from += kBatch) {
     std::vector<WorkPiece> pieces;
     for (size_t i = from; i < std::min(from + kBatch, samples.size()); ++i) {
-      pieces.push_back({samples[i].name, samples[i].text, samples[i].step, {}, {}});
+      pieces.push_back({samples[i].name, samples[i].text, {}, {}});
     }
-    build_pieces(project, pieces);
+    workshop.build(pieces);
     for (size_t i = 0; i < pieces.size(); ++i) {
       SampleResult result;
       result.sample = samples[from + i];

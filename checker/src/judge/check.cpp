@@ -43,22 +43,12 @@ void judge_world(const Scene& scene, Findings& all) {
     rules::leaving(scene, findings);
   }
   if (findings.empty()) rules::whole(scene, findings);
-  if (findings.empty() && !scene.run().result.success()) rules::trouble(scene, findings);
   for (auto& finding : findings) {
     const bool known = std::ranges::any_of(all, [&](const Finding& other) {
       return other.todo == finding.todo && other.id == finding.id;
     });
     if (!known) all.push_back(std::move(finding));
   }
-}
-
-std::set<std::string> features_of(const Ladder& ladder, const Step& step) {
-  std::set<std::string> features;
-  for (const auto& [number, todo] : ladder.todos) {
-    if (ladder.step(todo.step).number > step.number) continue;
-    features.insert(todo.features.begin(), todo.features.end());
-  }
-  return features;
 }
 
 class Check {
@@ -99,26 +89,28 @@ class Check {
     return text == render(ladder_, ladder_.trainer, step_, Rendering::step);
   }
 
+  void add_verdict(int todo, State state, const std::string& reason) {
+    report_.verdicts.push_back({.todo = todo, .state = state, .findings = {}, .reason = reason});
+  }
+
   Report all_open() {
-    for (const int todo : step_.todos) {
-      report_.verdicts.push_back(
-          {.todo = todo, .state = State::open, .findings = {}, .reason = ""});
-    }
+    for (const int todo : step_.todos) add_verdict(todo, State::open, "");
     return report_;
   }
 
   // False: the report says why not.
   bool build() {
-    program_ = options_.program.empty() ? find_program(project_, step_, options_.solution).file
-                                        : fs::path(options_.program);
-    const bool own_program = !options_.program.empty();
     const auto building = [&](std::string_view progress) {
       stage("building " + std::string(progress));
     };
-    if (options_.build && !own_program) {
-      stage("building");
-      const auto target = find_program(project_, step_, options_.solution).target;
-      report_.compile_error = compile(project_, target, source_, building);
+    program_ = options_.program;
+    if (options_.program.empty()) {
+      const auto program = find_program(project_, step_, options_.solution);
+      program_ = program.file;
+      if (options_.build) {
+        stage("building");
+        report_.compile_error = compile(project_, program.target, source_, building);
+      }
     }
     if (options_.build) {
       const std::string replay = "replay";
@@ -133,10 +125,7 @@ class Check {
     }
     if (report_.compile_error) {
       for (const int todo : step_.todos) {
-        report_.verdicts.push_back({.todo = todo,
-                                    .state = State::not_judged,
-                                    .findings = {},
-                                    .reason = "the program does not compile"});
+        add_verdict(todo, State::not_judged, "the program does not compile");
       }
     }
     return !report_.compile_error;
@@ -162,12 +151,11 @@ class Check {
     const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {
       return symbols.locate(rank, collective);
     };
+    const auto features = features_until(ladder_, step_, Rendering::solution);
     Findings findings;
     bool cut_off = false;
     for (const size_t i : most_telling_first(trials)) {
-      const Scene scene{trials[i], truth.worlds[i], truth.sizes,
-                        ladder_,   step_,           features_of(ladder_, step_),
-                        locate};
+      const Scene scene{trials[i], truth.worlds[i], truth.sizes, ladder_, step_, features, locate};
       judge_world(scene, findings);
       measure(scene);
       cut_off = cut_off || !trials[i].run.result.success();
@@ -180,8 +168,8 @@ class Check {
     double& largest = report_.largest_deviation;
     for (const auto& rank : scene.truth.ranks) {
       for (const auto& step : rank.steps) {
-        const double gradients = scene.expects("DDP") ? step.mean : step.local;
-        const double apart = scene.expects("DDP") ? step.apart : 0;
+        const double gradients = scene.expects(feature::ddp) ? step.mean : step.local;
+        const double apart = scene.expects(feature::ddp) ? step.apart : 0;
         for (const double deviation : {gradients, apart, step.update, step.loss}) {
           if (deviation < 1e299) largest = std::max(largest, deviation);
         }
@@ -226,11 +214,7 @@ class Check {
   void not_checked() {
     for (const int todo : step_.todos) {
       if (ladder_.trainer.todos().contains(todo)) continue;
-      report_.verdicts.push_back(
-          {.todo = todo,
-           .state = State::not_judged,
-           .findings = {},
-           .reason = "job scripts are judged on a Slurm, and there is none"});
+      add_verdict(todo, State::not_judged, "job scripts are judged on a Slurm, and there is none");
     }
     if (options_.device == "cpu") {
       report_.not_checked.emplace_back("GPUs and NCCL: this was judged on CPUs, over Gloo");

@@ -103,6 +103,19 @@ std::string describe(const CollectiveSeen& collective) {
   return text;
 }
 
+std::string describe_at(const Scene& scene, size_t rank, const CollectiveSeen& collective) {
+  const auto place = scene.locate(scene.run().ranks[rank], collective);
+  return describe(collective) + (place.empty() ? "" : ", called at " + place);
+}
+
+std::vector<std::string> in_words(const Scene& scene, const Mismatch& mismatch) {
+  const auto line = [&](size_t rank, const CollectiveSeen* collective) {
+    return "rank " + std::to_string(rank) + ": " +
+           (collective ? describe_at(scene, rank, *collective) : "no such call");
+  };
+  return {line(mismatch.rank_a, mismatch.a), line(mismatch.rank_b, mismatch.b)};
+}
+
 std::string difference(const CollectiveSeen& a, const CollectiveSeen& b) {
   if (kind_of(a) != kind_of(b)) return "kind";
   if (a.call.root != b.call.root) return "root";

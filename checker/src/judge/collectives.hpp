@@ -11,6 +11,9 @@ namespace checker {
 /// "all_reduce of 2 float64 (SUM)", "broadcast of 5 float32 from rank 1", "barrier".
 std::string describe(const CollectiveSeen& collective);
 
+/// The same with where it was called, as far as that is known: "barrier, called at ...:48".
+std::string describe_at(const Scene& scene, size_t rank, const CollectiveSeen& collective);
+
 /// The first collective of a group about which two ranks disagree.
 struct Mismatch {
   std::string group;
@@ -23,6 +26,9 @@ struct Mismatch {
 /// counts: whether a rank that issued fewer than another disagrees as well, as it does once the run
 /// has ended by itself.
 std::optional<Mismatch> find_mismatch(const Run& run, bool counts);
+
+/// Two lines: what each of the two ranks called.
+std::vector<std::string> in_words(const Scene& scene, const Mismatch& mismatch);
 
 /// "size", "reduce op", ...: in what two collectives differ.
 std::string difference(const CollectiveSeen& a, const CollectiveSeen& b);

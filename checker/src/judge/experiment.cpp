@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <list>
 
+#include "process/trainer.hpp"
 #include "support/error.hpp"
 
 namespace checker {
@@ -16,33 +17,26 @@ constexpr uint64_t kLargestFile = 64U << 20;
 constexpr size_t kLines = 4000, kLineBytes = 2000, kFiles = 1000;
 
 // Worlds of three pretend two nodes, so that a local rank is no rank.
-struct Place {
-  int local_rank, local_world_size;
-};
-
-Place place_of(int rank, int world, bool pretend_nodes) {
-  if (world != 3 || !pretend_nodes) return {rank, world};
-  return {rank % 2, rank < 2 ? 2 : 1};
+RankPlace place_of(size_t rank, size_t world, bool pretend_nodes) {
+  if (world != 3 || !pretend_nodes) return {rank, rank, world, world};
+  return {rank, rank % 2, world, rank < 2 ? 2U : 1U};
 }
 
-Command rank_command(const Experiment& experiment, const fs::path& place, int rank, int world) {
-  const auto number = [](int value) { return std::to_string(value); };
-  const auto node = place_of(rank, world, experiment.pretend_nodes);
+fs::path log_of(const fs::path& folder, size_t rank) {
+  return folder / ("log-" + std::to_string(rank));
+}
+
+Command rank_command(const Experiment& experiment, const fs::path& folder, const RankPlace& place) {
   Command command;
   command.arguments = {experiment.program.string()};
   command.arguments.insert(command.arguments.end(), experiment.options.begin(),
                            experiment.options.end());
   command.arguments.insert(command.arguments.end(), {"--output", "output"});
-  command.environment = {"RANK=" + number(rank),
-                         "LOCAL_RANK=" + number(node.local_rank),
-                         "WORLD_SIZE=" + number(world),
-                         "LOCAL_WORLD_SIZE=" + number(node.local_world_size),
-                         "INIT_METHOD=file://" + (place / "store").string(),
-                         "DISTRIBUTED_UTILS_RECORD=" + (place / ("log-" + number(rank))).string(),
-                         "GLOO_SOCKET_IFNAME=lo",
-                         "OMP_NUM_THREADS=1",
-                         "NO_COLOR=1"};
-  command.directory = place / ("rank-" + number(rank));
+  command.environment = rank_environment(place, folder / "store");
+  command.environment.insert(command.environment.end(),
+                             {"DISTRIBUTED_UTILS_RECORD=" + log_of(folder, place.rank).string(),
+                              "GLOO_SOCKET_IFNAME=lo", "OMP_NUM_THREADS=1", "NO_COLOR=1"});
+  command.directory = folder / ("rank-" + std::to_string(place.rank));
   command.largest_file = kLargestFile;
   return command;
 }
@@ -70,13 +64,14 @@ class Row {
       trial.run.ranks.resize(trial.run.world);
       std::vector<fs::path> logs;
       auto& commands = commands_.emplace_back();
-      for (int rank = 0; rank < world; ++rank) {
-        commands.push_back(rank_command(experiment, trial.folder, rank, world));
+      for (size_t rank = 0; rank < trial.run.world; ++rank) {
+        commands.push_back(rank_command(experiment, trial.folder,
+                                        place_of(rank, trial.run.world, experiment.pretend_nodes)));
         fs::create_directories(commands.back().directory);
-        logs.push_back(trial.folder / ("log-" + std::to_string(rank)));
+        logs.push_back(log_of(trial.folder, rank));
         make_log(logs.back(), kLogBytes);
-        trial.run.ranks[static_cast<size_t>(rank)].folder = commands.back().directory;
-        places_.emplace_back(trials_.size() - 1, static_cast<size_t>(rank));
+        trial.run.ranks[rank].folder = commands.back().directory;
+        places_.emplace_back(trials_.size() - 1, rank);
       }
       watchdogs_.emplace_back(logs);
     }
@@ -122,7 +117,7 @@ class Row {
     for (size_t rank = 0; rank < trial.run.ranks.size(); ++rank) {
       auto& seen = trial.run.ranks[rank];
       seen.result = result.ranks[rank];
-      seen.log = read_log(trial.folder / ("log-" + std::to_string(rank)));
+      seen.log = read_log(log_of(trial.folder, rank));
       interpret(seen);
       seen.files = files_in(seen.folder);
     }

@@ -24,7 +24,7 @@ struct StepTruth {
 
 struct FileTruth {
   std::filesystem::path file;
-  std::string holds;  ///< "final", "epoch 2", "initial", "other", "unreadable"
+  std::string holds;  ///< "epoch 2" (from 1), "initial", "other", "unreadable"
 };
 
 struct RankTruth {

@@ -67,12 +67,12 @@ Stall Watchdog::look(Clock::time_point now) {
     processor_at_window_ = spent;
     window_ = now;
   }
-  quiet_ = seconds(now - progress_);
+  const double quiet = seconds(now - progress_);
   if (seconds(now - begin_) > kTooLong) {
     stall_ = Stall::too_long;
-  } else if (quiet_ > (started_ ? kWaiting : kStart) && idle_) {
+  } else if (quiet > (started_ ? kWaiting : kStart) && idle_) {
     stall_ = Stall::waiting;
-  } else if (quiet_ > kBusy) {
+  } else if (quiet > kBusy) {
     stall_ = Stall::busy;
   }
   return stall_;

@@ -30,8 +30,6 @@ class Watchdog {
   void line() { ++lines_; }
   /// To be asked often. Once it is not none, it stays what it is.
   Stall look(Clock::time_point now = Clock::now());
-  /// How long before the end of watching the last progress was.
-  double quiet_seconds() const { return quiet_; }
 
  private:
   double processor_seconds() const;
@@ -41,7 +39,7 @@ class Watchdog {
   uint64_t lines_ = 0, seen_ = 0;
   bool started_ = false;
   Stall stall_ = Stall::none;
-  double quiet_ = 0, processor_at_window_ = 0;
+  double processor_at_window_ = 0;
   Clock::time_point begin_, progress_, window_;
   bool idle_ = false;
 };

@@ -15,12 +15,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The commands by which the build makes a step's solution; its text stands for any other.
-struct Recipe {
-  std::string compile, link;
-  std::string source, object, program;
-};
-
 std::string replaced(std::string text, const std::string& part, const std::string& other) {
   for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + other.size())) {
     text.replace(at, part.size(), other);
@@ -43,8 +37,10 @@ std::string last_command(const Project& project, const std::string& target) {
   return last;
 }
 
+}  // namespace
+
 // Any trainer is built like any other, so the first step's solution serves for all.
-Recipe recipe_of(const Project& project) {
+Workshop::Recipe Workshop::recipe_of(const Project& project) {
   const auto ladder = load_ladder(project.ladder());
   const auto& step = ladder.steps.front();
   const std::string target = "solution_" + step.digits();
@@ -60,47 +56,48 @@ Recipe recipe_of(const Project& project) {
 
 // One shell line that compiles, links and names the program, in the build folder. All new paths are
 // relative to it and made of plain letters, so that whatever quotes stand around the old ones fit.
-std::string script_of(const Recipe& recipe, const fs::path& folder, const std::string& program) {
+std::string Workshop::script_of(const fs::path& folder, const std::string& program) const {
   const auto source = (folder / "train.cpp").string(), object = (folder / "train.o").string(),
              raw = (folder / "train.new").string();
   const auto compile =
-      replaced(replaced(recipe.compile, recipe.source, source), recipe.object, object);
-  const auto link = replaced(replaced(recipe.link, recipe.object, object),
-                             "-o " + recipe.program + " ", "-o " + raw + " ");
+      replaced(replaced(recipe_.compile, recipe_.source, source), recipe_.object, object);
+  const auto link = replaced(replaced(recipe_.link, recipe_.object, object),
+                             "-o " + recipe_.program + " ", "-o " + raw + " ");
   if (compile.find(source) == compile.npos || link.find(raw) == link.npos) {
-    throw Error("The build's commands have an unknown form: " + recipe.compile);
+    throw Error("The build's commands have an unknown form: " + recipe_.compile);
   }
   return compile + " && { " + link + " ; } && rm -f " + object + " " + object + ".d && mv " + raw +
          " " + program;
 }
 
 // Changes with the program's text, the commands, and whatever libraries they link.
-std::string version_of(const Project& project, const Recipe& recipe, const std::string& text) {
-  const auto time = fs::last_write_time(project.build / "bin" / "replay").time_since_epoch();
-  return fingerprint(text + recipe.compile + recipe.link + std::to_string(time.count()));
+std::string Workshop::version_of(const std::string& text) const {
+  const auto time = fs::last_write_time(project_.build / "bin" / "replay").time_since_epoch();
+  return fingerprint(text + recipe_.compile + recipe_.link + std::to_string(time.count()));
 }
 
-}  // namespace
-
-void build_pieces(const Project& project, std::span<WorkPiece> pieces) {
+Workshop::Workshop(const Project& project) : project_(project) {
   // The replay needs what trainers need as well: the precompiled header and the libraries.
   const std::string replay = "replay";
   if (const auto built = build_quietly(project, {&replay, 1}); !built.success) {
     throw Error("Building the replay failed: " + join(compiler_messages(built.output), " / "));
   }
-  const auto recipe = recipe_of(project);
+  recipe_ = recipe_of(project);
+}
+
+void Workshop::build(std::span<WorkPiece> pieces) const {
   std::vector<std::vector<Command>> commands;
   std::vector<WorkPiece*> building;
   for (auto& piece : pieces) {
     const auto folder = fs::path("workshop") / piece.name;
-    const auto program = folder / ("train." + version_of(project, recipe, piece.text));
-    piece.program = project.build / program;
+    const auto program = folder / ("train." + version_of(piece.text));
+    piece.program = project_.build / program;
     if (fs::exists(piece.program)) continue;
-    fs::remove_all(project.build / folder);
-    write_file(project.build / folder / "train.cpp", piece.text);
-    const auto script = script_of(recipe, folder, program.string());
+    fs::remove_all(project_.build / folder);
+    write_file(project_.build / folder / "train.cpp", piece.text);
+    const auto script = script_of(folder, program.string());
     commands.push_back({Command{
-        .arguments = {"sh", "-c", script}, .environment = {}, .directory = project.build}});
+        .arguments = {"sh", "-c", script}, .environment = {}, .directory = project_.build}});
     building.push_back(&piece);
   }
   const size_t width = std::max(1U, std::thread::hardware_concurrency());

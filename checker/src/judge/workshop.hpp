@@ -14,13 +14,33 @@ namespace checker {
 struct WorkPiece {
   std::string name;  ///< of its folder in <build>/workshop
   std::string text;
-  const Step* step = nullptr;
-  // Set by build_pieces.
+  // Set by Workshop::build.
   std::filesystem::path program;    ///< empty if it did not build
   std::vector<std::string> output;  ///< what compiler and linker said then
 };
 
-/// Builds as many at a time as there are cores; what was built from the same text before is left.
-void build_pieces(const Project& project, std::span<WorkPiece> pieces);
+/// Where they are built.
+class Workshop {
+ public:
+  /// Builds what all trainers need. Throws Error if that fails. The project must outlive it.
+  explicit Workshop(const Project& project);
+
+  /// Builds as many at a time as there are cores; what was built from the same text before is left.
+  void build(std::span<WorkPiece> pieces) const;
+
+ private:
+  /// The commands by which the build makes a trainer; another text stands in for its own.
+  struct Recipe {
+    std::string compile, link;
+    std::string source, object, program;
+  };
+
+  static Recipe recipe_of(const Project& project);
+  std::string script_of(const std::filesystem::path& folder, const std::string& program) const;
+  std::string version_of(const std::string& text) const;
+
+  const Project& project_;
+  Recipe recipe_;
+};
 
 }  // namespace checker

@@ -80,6 +80,8 @@ std::string substitute(std::string line, const Step& step, Rendering which) {
   return line;
 }
 
+}  // namespace
+
 std::set<std::string> features_until(const Ladder& ladder, const Step& step, Rendering which) {
   const int last = which == Rendering::solution ? step.number : step.number - 1;
   std::set<std::string> features;
@@ -92,8 +94,6 @@ std::set<std::string> features_until(const Ladder& ladder, const Step& step, Ren
   }
   return features;
 }
-
-}  // namespace
 
 std::string render(const Ladder& ladder, const Source& source, const Step& step, Rendering which) {
   const bool job = &source == &ladder.job;

@@ -2,6 +2,7 @@
 /// Makes the files of all steps from the ladder.
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,9 @@
 namespace checker {
 
 enum class Rendering { step, solution };
+
+/// The features that are on in the step as given, or solved.
+std::set<std::string> features_until(const Ladder& ladder, const Step& step, Rendering which);
 
 /// The step's file made from `source` (the ladder's trainer or job): as a student finds it, with
 /// the full texts of this step's TODOs, or solved, with one line in place of each.

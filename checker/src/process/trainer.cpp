@@ -5,17 +5,21 @@
 
 namespace checker {
 
+std::vector<std::string> rank_environment(const RankPlace& place,
+                                          const std::filesystem::path& store) {
+  return {"RANK=" + std::to_string(place.rank), "LOCAL_RANK=" + std::to_string(place.local_rank),
+          "WORLD_SIZE=" + std::to_string(place.world_size),
+          "LOCAL_WORLD_SIZE=" + std::to_string(place.local_world_size),
+          "INIT_METHOD=file://" + store.string()};
+}
+
 std::vector<Command> rank_commands(const TrainerRun& run) {
   std::vector<Command> commands;
-  const auto world_size = std::to_string(run.world_size);
   for (size_t rank = 0; rank < run.world_size; ++rank) {
-    const auto number = std::to_string(rank);
     Command command;
     command.arguments.push_back(run.program.string());
     command.arguments.insert(command.arguments.end(), run.arguments.begin(), run.arguments.end());
-    command.environment = {"RANK=" + number, "LOCAL_RANK=" + number, "WORLD_SIZE=" + world_size,
-                           "LOCAL_WORLD_SIZE=" + world_size,
-                           "INIT_METHOD=file://" + run.store.string()};
+    command.environment = rank_environment({rank, rank, run.world_size, run.world_size}, run.store);
     if (run.world_size > 1 && !std::getenv("OMP_NUM_THREADS")) {
       command.environment.emplace_back("OMP_NUM_THREADS=1");
     }

@@ -16,6 +16,15 @@ struct TrainerRun {
   std::filesystem::path store;
 };
 
+/// A rank's place in its world.
+struct RankPlace {
+  size_t rank = 0, local_rank = 0, world_size = 1, local_world_size = 1;
+};
+
+/// The variables by which torchrun tells a rank its place, and the FileStore to meet at.
+std::vector<std::string> rank_environment(const RankPlace& place,
+                                          const std::filesystem::path& store);
+
 /// One command per rank, with the variables that torchrun would set and a FileStore to meet at.
 /// OMP_NUM_THREADS is 1 for several ranks, unless the user has set it.
 std::vector<Command> rank_commands(const TrainerRun& run);

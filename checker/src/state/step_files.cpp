@@ -40,6 +40,11 @@ std::vector<StepFile> step_files(const Ladder& ladder, const Step& step) {
   return files;
 }
 
+std::vector<fs::path> step_paths(const Ladder& ladder, const Step& step) {
+  if (ladder.edits_job(step)) return {job_file(step), trainer_file(step)};
+  return {trainer_file(step)};
+}
+
 std::string fingerprint_of(const Project& project, const fs::path& file) try {
   return fingerprint(read_file(project.source / file));
 } catch (const Error&) {
@@ -48,9 +53,8 @@ std::string fingerprint_of(const Project& project, const fs::path& file) try {
 
 Fingerprints take_fingerprints(const Project& project, const Ladder& ladder, const Step& step) {
   Fingerprints fingerprints;
-  fingerprints[trainer_file(step)] = fingerprint_of(project, trainer_file(step));
-  if (ladder.edits_job(step)) {
-    fingerprints[job_file(step)] = fingerprint_of(project, job_file(step));
+  for (const auto& path : step_paths(ladder, step)) {
+    fingerprints[path] = fingerprint_of(project, path);
   }
   return fingerprints;
 }

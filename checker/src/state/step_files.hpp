@@ -22,6 +22,9 @@ struct StepFile {
 /// The trainer, and the job script if any of the step's TODOs is done in it.
 std::vector<StepFile> step_files(const Ladder& ladder, const Step& step);
 
+/// The paths of these files, which costs nothing.
+std::vector<std::filesystem::path> step_paths(const Ladder& ladder, const Step& step);
+
 /// Fingerprints of files by their paths from the project's folder; "" for one that cannot be read.
 using Fingerprints = std::map<std::filesystem::path, std::string>;
 

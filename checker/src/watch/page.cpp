@@ -126,7 +126,7 @@ std::string summary(const Report& report, const Step& step) {
 std::vector<std::string> page_lines(const View& view, const Project& project, const Ladder& ladder,
                                     const Look& look, size_t rows) {
   std::string files;
-  for (const auto& [path, ignored] : take_fingerprints(project, ladder, *view.step)) {
+  for (const auto& path : step_paths(ladder, *view.step)) {
     files += (files.empty() ? "" : " and ") + path.string();
   }
   std::vector<std::string> lines{look.styled(Style::dim, "Every save of " + files + " is judged.")};

@@ -8,20 +8,14 @@ void collectives(const Scene& scene, Findings& findings) {
   if (scene.world() < 2 || !scene.run().result.success()) return;  // else it is trouble
   const auto mismatch = find_mismatch(scene.run(), scene.ended_well());
   if (!mismatch) return;
-  const auto& ranks = scene.run().ranks;
-  const auto& a = ranks[mismatch->rank_a];
+  const auto& a = scene.run().ranks[mismatch->rank_a];
   const auto phase = phase_at(a, mismatch->a->event);
-  const auto line = [&](size_t rank, const CollectiveSeen* collective) {
-    std::string text = "rank " + std::to_string(rank) + ": ";
-    if (!collective) return text + "no such call";
-    text += describe(*collective);
-    const auto place = scene.locate ? scene.locate(ranks[rank], *collective) : "";
-    return place.empty() ? text : text + ", called at " + place;
-  };
+  auto evidence = in_words(scene, *mismatch);
+  evidence.insert(evidence.begin(), "collective " + std::to_string(mismatch->sequence + 1) +
+                                        " of group " + mismatch->group + ", " + scene.where());
   const bool missing = mismatch->b == nullptr;
   findings.push_back(
-      {blame_for(scene, a, phase),
-       missing ? "collective_not_on_all_ranks" : "collectives_differ",
+      {blame_for(scene, a, phase), missing ? "collective_not_on_all_ranks" : "collectives_differ",
        missing ? "Not all ranks take part in a collective."
                : "Ranks meet in collectives that differ in their " +
                      difference(*mismatch->a, *mismatch->b) + ".",
@@ -29,10 +23,7 @@ void collectives(const Scene& scene, Findings& findings) {
                : "Every rank of a group must issue the same collective: kind, size, type, reduce "
                  "op and "
                  "root. Gloo does not notice all differences and then gives wrong numbers.",
-       {"collective " + std::to_string(mismatch->sequence + 1) + " of group " + mismatch->group +
-            ", " + scene.where(),
-        line(mismatch->rank_a, mismatch->a), line(mismatch->rank_b, mismatch->b)},
-       scene.locate ? scene.locate(a, *mismatch->a) : ""});
+       std::move(evidence), scene.locate(a, *mismatch->a)});
 }
 
 }  // namespace checker::rules

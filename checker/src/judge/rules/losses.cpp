@@ -98,7 +98,6 @@ class Losses {
         line += ", reported " + digits(reported[place]);
         const auto meaning = reading(reported[place], totals, rank);
         if (!meaning.empty()) line += ": " + meaning;
-        if (meaning_.empty()) meaning_ = meaning;
       }
       evidence_.push_back(line);
     }
@@ -133,7 +132,6 @@ class Losses {
   size_t training_ = 0, evaluation_ = 0;
   std::vector<size_t> wrong_ranks_;
   std::vector<std::string> evidence_;
-  std::string meaning_;
 };
 
 }  // namespace

@@ -65,16 +65,11 @@ class Trouble {
   }
 
  private:
-  std::string place(size_t rank, const CollectiveSeen& collective) const {
-    const auto at = scene_.locate ? scene_.locate(run_.ranks[rank], collective) : "";
-    return at.empty() ? "" : ", called at " + at;
-  }
-
   std::string state_of(size_t rank) const {
     const auto& seen = run_.ranks[rank];
     const auto name = "rank " + std::to_string(rank);
     if (const auto* collective = waiting_in(seen); collective && !has_left(seen)) {
-      return name + " waits in " + describe(*collective) + place(rank, *collective);
+      return name + " waits in " + describe_at(scene_, rank, *collective);
     }
     if (has_left(seen)) return name + " has left the program";
     if (seen.result.exit.success() && !seen.result.ended_by_us) return name + " has ended";
@@ -113,15 +108,12 @@ class Trouble {
     std::string where;
     for (size_t rank = 0; rank < run_.ranks.size() && where.empty(); ++rank) {
       const auto* collective = waiting_in(run_.ranks[rank]);
-      if (collective && scene_.locate) where = scene_.locate(run_.ranks[rank], *collective);
+      if (collective) where = scene_.locate(run_.ranks[rank], *collective);
     }
     const auto mismatch = find_mismatch(run_, false);
     if (mismatch) {
       evidence.emplace_back("the first that do not fit together:");
-      evidence.push_back("rank " + std::to_string(mismatch->rank_a) + ": " +
-                         describe(*mismatch->a) + place(mismatch->rank_a, *mismatch->a));
-      evidence.push_back("rank " + std::to_string(mismatch->rank_b) + ": " +
-                         describe(*mismatch->b) + place(mismatch->rank_b, *mismatch->b));
+      for (auto& line : in_words(scene_, *mismatch)) evidence.push_back(std::move(line));
       findings_.push_back(
           {blame(), "ranks_meet_in_different_collectives",
            "The ranks wait in collectives that do not fit together (they differ in their " +
@@ -164,10 +156,7 @@ class Trouble {
       evidence.push_back("it said: " + words);
     const auto mismatch = find_mismatch(run_, false);
     if (mismatch) {
-      evidence.push_back("rank " + std::to_string(mismatch->rank_a) + ": " +
-                         describe(*mismatch->a) + place(mismatch->rank_a, *mismatch->a));
-      evidence.push_back("rank " + std::to_string(mismatch->rank_b) + ": " +
-                         describe(*mismatch->b) + place(mismatch->rank_b, *mismatch->b));
+      for (auto& line : in_words(scene_, *mismatch)) evidence.push_back(std::move(line));
     }
     const int todo = mismatch ? blame() : blame_for(scene_, seen, phase);
     findings_.push_back({todo, mismatch ? "dies_of_mismatched_collectives" : "dies", what,

@@ -1,12 +1,11 @@
 #include <algorithm>
 
 #include "judge/rules/rules.hpp"
+#include "judge/secret.hpp"
 
 namespace checker::rules {
 
 namespace {
-
-constexpr size_t kEpochs = 3;  // of the secret configuration
 
 std::string seen_in_words(const RankSeen& rank) {
   return std::to_string(rank.passes_over(Split::train).size()) + " training epochs, " +
@@ -18,8 +17,8 @@ std::string seen_in_words(const RankSeen& rank) {
 bool is_whole(const RankSeen& rank) {
   size_t batches = 0;
   for (const auto* pass : rank.passes_over(Split::train)) batches += pass->batches.size();
-  return rank.passes_over(Split::train).size() == kEpochs &&
-         rank.passes_over(Split::validation).size() == kEpochs &&
+  return rank.passes_over(Split::train).size() == kSecretEpochs &&
+         rank.passes_over(Split::validation).size() == kSecretEpochs &&
          rank.passes_over(Split::test).size() == 1 && rank.steps.size() == batches;
 }
 
@@ -40,7 +39,7 @@ void whole(const Scene& scene, Findings& findings) {
                        ? scene.blame({feature::destroy})
                        : scene.step.todos.back();
   findings.push_back({todo, "cut_short", "The program ends before its work is done.",
-                      "As given it trains " + std::to_string(kEpochs) +
+                      "As given it trains " + std::to_string(kSecretEpochs) +
                           " epochs here, evaluates after each and tests at the end, on every rank.",
                       evidence, ""});
 }

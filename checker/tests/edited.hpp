@@ -1,0 +1,26 @@
+#pragma once
+/// Judges solutions into which a test has written something.
+#include <string>
+
+#include "judge/check.hpp"
+
+namespace checker {
+
+/// An edit of a step's solution.
+struct EditedSolution {
+  std::string name;   ///< of its folder in the build folder
+  std::string step;   ///< "04"
+  std::string after;  ///< a whole line of the solution, which must be there
+  std::string code;   ///< what is to follow it
+};
+
+struct JudgedProgram {
+  Report report;
+  double seconds = 0;  ///< build aside
+};
+
+/// Builds the edited solution and judges it. Throws Error with the compiler's words if it does not
+/// build.
+JudgedProgram judge_edited(const EditedSolution& edited, const std::vector<int>& worlds);
+
+}  // namespace checker
