@@ -77,8 +77,63 @@ TEST(Evidence, ALoopThatIsBrokenOffDoesNotShiftLossesToTheNext) {
   fetch(log, 1, 3, 4);
   loss(log, 30, false);
   const auto rank = read(log);
-  EXPECT_EQ(rank.passes[0].batches[0].loss_sum, std::nullopt);
-  EXPECT_EQ(rank.passes[1].batches[0].loss_sum, 30);
+  ASSERT_EQ(rank.passes.size(), 1U);  // what was fetched and not used is no pass
+  EXPECT_EQ(rank.passes[0].split, Split::validation);
+  EXPECT_EQ(rank.passes[0].batches[0].loss_sum, 30);
+}
+
+// With workers, fetches come in any order; what tells the order is when batches are used.
+TEST(Evidence, BatchesComeInTheOrderInWhichTheyAreTaken) {
+  const auto take = [](LogWriter& log, uint64_t first, uint64_t second) {
+    log.add(Kind::taken, uint64_t{0}, first, second);
+  };
+  LogWriter log;
+  fetch(log, 0, 3, 4);
+  fetch(log, 0, 1, 2);
+  take(log, 1, 2);
+  loss(log, 10, true);
+  step(log, 0.5, 0.1);
+  fetch(log, 0, 5, 6);  // ahead, never used
+  take(log, 3, 4);
+  loss(log, 20, true);
+  step(log, 0.6, 0.1);
+  const auto rank = read(log);
+  ASSERT_EQ(rank.passes.size(), 1U);
+  EXPECT_THAT(rank.passes[0].ids(), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(rank.passes[0].batches[0].loss_sum, 10);
+  EXPECT_EQ(rank.passes[0].batches[1].loss_sum, 20);
+  EXPECT_EQ(rank.passes[0].batches[1].step, 1U);
+  EXPECT_EQ(rank.passes[0].batches[2].step, std::nullopt);
+}
+
+TEST(Evidence, WhatIsKeptMayBeUsedAgain) {
+  LogWriter log;
+  fetch(log, 1, 1, 2);  // all of a split, for later
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    fetch(log, 0, 1, 2);
+    loss(log, 5, true);
+    log.add(Kind::taken, uint64_t{1}, uint64_t{1}, uint64_t{2});
+    loss(log, 7, false);
+  }
+  const auto rank = read(log);
+  ASSERT_EQ(rank.passes_over(Split::validation).size(), 2U);
+  EXPECT_EQ(rank.passes_over(Split::validation)[1]->batches[0].loss_sum, 7);
+  EXPECT_EQ(rank.passes_over(Split::validation)[1]->epoch, 1U);
+}
+
+TEST(Evidence, TrainingAndEvaluatingOneSplitAreTwoPasses) {
+  LogWriter log;
+  fetch(log, 0, 1, 2);
+  loss(log, 1, true);
+  step(log, 0.5, 0.1);
+  fetch(log, 0, 3, 4);  // other samples: nothing but the purpose tells the passes apart
+  loss(log, 2, false);
+  const auto rank = read(log);
+  ASSERT_EQ(rank.passes.size(), 2U);
+  EXPECT_TRUE(rank.passes[0].trains());
+  EXPECT_TRUE(rank.passes[1].evaluates());
+  EXPECT_EQ(rank.passes[1].epoch, 1U);
+  EXPECT_EQ(rank.passes[0].batches[0].step, 0U);
 }
 
 TEST(Evidence, CollectivesKnowTheirGroupAndTheirEnd) {
@@ -98,7 +153,7 @@ TEST(Evidence, CollectivesKnowTheirGroupAndTheirEnd) {
   ASSERT_EQ(rank.groups.size(), 1U);
   EXPECT_EQ(rank.groups[0].name, "world");
   EXPECT_THAT(rank.groups[0].members, ElementsAre(0, 1));
-  EXPECT_TRUE(rank.groups[0].shut_down);
+  EXPECT_EQ(rank.groups[0].shut_down, 4U);  // the last of five events
   ASSERT_EQ(rank.collectives.size(), 2U);
   EXPECT_TRUE(rank.collectives[0].completed);
   EXPECT_FALSE(rank.collectives[1].completed);

@@ -1,6 +1,10 @@
 // The parts of the judge that need no run; rules are tested with the catalogue.
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
+#include <ctime>
+
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
 #include "judge/secret.hpp"
@@ -121,7 +125,7 @@ TEST(Watchdog, WaitsForAStartThenForProgress) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "log";
   make_log(file, 4096);
-  Watchdog watchdog({file});  // no process at all: idle
+  Watchdog watchdog({file}, /*on_gpus=*/false);  // no process at all: idle
   const auto begin = Watchdog::Clock::now();
   const auto at = [&](double seconds) {
     return begin + std::chrono::milliseconds(static_cast<int64_t>(1000 * seconds));
@@ -136,6 +140,25 @@ TEST(Watchdog, WaitsForAStartThenForProgress) {
   EXPECT_EQ(watchdog.look(at(15)), Stall::none);
   EXPECT_EQ(watchdog.look(at(17)), Stall::none);
   EXPECT_EQ(watchdog.look(at(18.5)), Stall::waiting);
+}
+
+// A rank that waits for another GPU computes, as far as its processor can tell.
+TEST(Watchdog, OnGpusSilenceIsEnough) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  make_log(file, 4096);
+  LogWriter().add(Kind::device, std::string("cuda:0")).write(file);
+  Watchdog on_cpus({file}, /*on_gpus=*/false), on_gpus({file}, /*on_gpus=*/true);
+  for (auto* watchdog : {&on_cpus, &on_gpus}) watchdog->add(getpid());
+  const auto begin = Watchdog::Clock::now();
+  for (int second = 1; second <= 10; ++second) {
+    const auto until = std::clock() + CLOCKS_PER_SEC / 4;
+    while (std::clock() < until) {  // busy
+    }
+    const auto now = begin + std::chrono::seconds(second);
+    EXPECT_EQ(on_cpus.look(now), Stall::none);
+    EXPECT_EQ(on_gpus.look(now), second < 10 ? Stall::none : Stall::waiting) << second;
+  }
 }
 
 TEST(Collectives, AreDescribedAsTheCourseSaysThem) {

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "distributed_utils/error.hpp"
+#include "distributed_utils/recording.hpp"
 
 namespace distributed_utils {
 namespace {
@@ -110,6 +111,7 @@ void DistributedDataParallelBase::before_forward() {
 
 void DistributedDataParallelBase::after_forward(const std::vector<torch::Tensor>& outputs) {
   if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
+  if (recording::enabled()) recording::note_place();
   state_->reducer->prepare_for_backward(outputs);
 }
 

@@ -2,7 +2,10 @@
 
 #include <execinfo.h>
 
-#include <array>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <mutex>
 #include <span>
 
 #include "completion_poller.hpp"
@@ -11,8 +14,38 @@
 namespace distributed_utils::detail {
 namespace {
 
-constexpr int kMaxFrames = 64;
+constexpr size_t kMaxFrames = 64;
 constexpr uint8_t kNoReduceOp = 255;
+
+using Frames = std::vector<void*>;
+
+Frames frames_here() {
+  Frames frames(kMaxFrames);
+  frames.resize(static_cast<size_t>(backtrace(frames.data(), static_cast<int>(frames.size()))));
+  return frames;
+}
+
+bool on_main_thread() { return syscall(SYS_gettid) == getpid(); }
+
+// Where the main thread was when it last said so.
+struct NotedPlace {
+  std::mutex mutex;
+  Frames frames;
+};
+
+NotedPlace& noted_place() {
+  static auto* const place = new NotedPlace;  // leaked: other threads run until the very end
+  return *place;
+}
+
+Frames frames_of_call() {
+  auto frames = frames_here();
+  if (on_main_thread()) return frames;
+  const std::lock_guard lock(noted_place().mutex);
+  const auto& noted = noted_place().frames;
+  frames.insert(frames.end(), noted.begin(), noted.end());
+  return frames;
+}
 
 template <typename T>
 void append(std::vector<std::byte>& to, const T* values, size_t count) {
@@ -52,8 +85,7 @@ std::shared_ptr<RecordedGroup> record_group(const std::string& name, int rank, i
 
 uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
                        const std::vector<at::Tensor>& tensors) {
-  std::array<void*, kMaxFrames> frames = {};
-  const int depth = backtrace(frames.data(), kMaxFrames);
+  const auto frames = frames_of_call();
   recording::CollectiveRecord record = {
       .sequence = group.next_sequence.fetch_add(1),
       .group = group.number,
@@ -62,7 +94,7 @@ uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
       .scalar_type = -1,
       .device = 0,
       .root = static_cast<int32_t>(call.root),
-      .frames = static_cast<uint32_t>(depth),
+      .frames = static_cast<uint32_t>(frames.size()),
       .elements = 0,
   };
   for (const at::Tensor& tensor : tensors) {
@@ -72,7 +104,7 @@ uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
   }
   std::vector<std::byte> payload;
   append(payload, &record, 1);
-  append(payload, frames.data(), static_cast<size_t>(depth));
+  append(payload, frames.data(), frames.size());
   recording::record(recording::Kind::collective, payload);
   return record.sequence;
 }
@@ -82,9 +114,7 @@ void record_completed(uint32_t group, uint64_t sequence, bool failed) {
   recording::record(recording::Kind::completed, std::as_bytes(std::span(&record, 1)));
 }
 
-void record_shutdown(uint64_t group) {
-  recording::record(recording::Kind::shutdown, std::as_bytes(std::span(&group, 1)));
-}
+void record_shutdown(uint64_t group) { recording::record_number(recording::Kind::shutdown, group); }
 
 bool runs_on_gpu(const std::string& backend) { return backend == "nccl"; }
 
@@ -105,3 +135,15 @@ bool record_end_of(const c10::intrusive_ptr<c10d::Work>& work, uint32_t group, u
 }
 
 }  // namespace distributed_utils::detail
+
+namespace distributed_utils::recording {
+
+void note_place() {
+  if (!detail::on_main_thread()) return;
+  auto frames = detail::frames_here();
+  auto& place = detail::noted_place();
+  const std::lock_guard lock(place.mutex);
+  place.frames = std::move(frames);
+}
+
+}  // namespace distributed_utils::recording

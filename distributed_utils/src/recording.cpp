@@ -115,4 +115,8 @@ void record(Kind kind, std::span<const std::byte> payload) {
 
 void record(Kind kind, std::string_view text) { record(kind, bytes_of(text)); }
 
+void record_number(Kind kind, uint64_t number) {
+  record(kind, std::as_bytes(std::span(&number, 1)));
+}
+
 }  // namespace distributed_utils::recording

@@ -4,6 +4,7 @@
 
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
+#include "distributed_utils/recording.hpp"
 
 namespace distributed_utils {
 
@@ -19,7 +20,9 @@ StateDict state_dict(const torch::nn::Module& module) {
 }
 
 void save0(const torch::nn::Module& module, const std::filesystem::path& path, const Group& group) {
-  if (get_rank(group) == 0) save_file(state_dict(module), path);
+  const bool writes = get_rank(group) == 0;
+  if (recording::enabled()) recording::record_number(recording::Kind::saved, writes ? 1 : 0);
+  if (writes) save_file(state_dict(module), path);
 }
 
 void load(torch::nn::Module& module, const std::filesystem::path& path) {

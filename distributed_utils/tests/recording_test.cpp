@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <set>
 #include <thread>
 
 #include "distributed_utils/collectives.hpp"
 #include "distributed_utils/ddp.hpp"
+#include "distributed_utils/print.hpp"
+#include "distributed_utils/save.hpp"
 #include "distributed_utils/setup.hpp"
 #include "log.hpp"
 #include "ranks.hpp"
@@ -67,6 +70,44 @@ TEST(Recording, SeesEachCollectiveWithWhatTellsItFromOthers) {
         const auto first = records[0].as<CollectiveRecord>();
         EXPECT_EQ(first.reduce_op, c10d::ReduceOp::MAX);
         EXPECT_EQ(first.scalar_type, static_cast<int8_t>(torch::kDouble));
+      },
+      kRecording);
+}
+
+// As autograd's threads do on GPUs.
+TEST(Recording, AnotherThreadsCallsShowWhereTheMainThreadWas) {
+  ranks::run(
+      2,
+      [] {
+        const auto path = make_log();
+        setup();
+        const auto call = [] { all_reduce(torch::ones({1})); };
+        std::thread(call).join();
+        note_place();
+        std::thread(call).join();
+        const auto records = read_log(path).of(Kind::collective);
+        ASSERT_EQ(records.size(), 2U);
+        EXPECT_GT(records[1].as<CollectiveRecord>().frames,
+                  records[0].as<CollectiveRecord>().frames);
+      },
+      kRecording);
+}
+
+TEST(Recording, OnlyTheRankThatPrintsAndWritesSaysSo) {
+  ranks::run(
+      2,
+      [] {
+        const auto path = make_log();
+        const auto world = setup();
+        print0("once");
+        const auto file = std::filesystem::path(path).replace_extension("safetensors");
+        save0(*torch::nn::Linear(2, 2), file);
+        const Log log = read_log(path);
+        const uint64_t expected = world.rank == 0 ? 1 : 0;
+        for (const auto kind : {Kind::printed, Kind::saved}) {
+          ASSERT_EQ(log.of(kind).size(), 1U);
+          EXPECT_EQ(log.of(kind)[0].as<uint64_t>(), expected);
+        }
       },
       kRecording);
 }

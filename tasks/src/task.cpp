@@ -9,6 +9,7 @@
 
 #include "distributed_utils/recording.hpp"
 #include "evidence.hpp"
+#include "fetched.hpp"
 
 namespace tasks {
 
@@ -31,7 +32,12 @@ void record_reported(double mean_loss) {
 }  // namespace
 
 Batch Batch::to(torch::Device device) const {
-  if (recording::enabled()) record_device(device);
+  if (recording::enabled()) {
+    record_device(device);
+    if (const auto samples = fetched_in(*this); !samples.empty()) {
+      recording::record(Kind::taken, samples);
+    }
+  }
   return {input.to(device), target.to(device)};
 }
 
@@ -44,7 +50,9 @@ Batch Dataset::get_batch(c10::ArrayRef<size_t> indices) {
     TORCH_CHECK_INDEX(index < source_->size(), "sample ", index, " of a split with ",
                       source_->size(), " samples");
   }
-  return source_->fetch(indices);
+  auto batch = source_->fetch(indices);
+  if (recording::enabled()) remember_fetched(batch, fetch_payload(split_, indices));
+  return batch;
 }
 
 std::optional<size_t> Dataset::size() const { return source_->size(); }
@@ -81,6 +89,11 @@ void Task::record_parameters(const std::vector<torch::Tensor>& parameters) const
     named.emplace_back(std::move(name), parameter);
   }
   recording::record(Kind::parameters, parameters_payload(named));
+}
+
+torch::Tensor Loss::mean() const {
+  if (recording::enabled()) recording::note_place();  // backward() starts from here
+  return sum / count;
 }
 
 Loss Task::loss(const torch::Tensor& output, const torch::Tensor& target) const {

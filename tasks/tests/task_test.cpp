@@ -159,22 +159,23 @@ TEST(Recording, TellsWhatATaskWasMadeToDo) {
     kinds.push_back(record.kind);
     records.push_back(std::move(record));
   }
-  ASSERT_THAT(kinds, ElementsAre(Kind::fetch, Kind::device, Kind::parameters, Kind::loss,
-                                 Kind::loss, Kind::values, Kind::gradients, Kind::values,
-                                 Kind::gradients, Kind::reported, Kind::reported));
+  ASSERT_THAT(kinds, ElementsAre(Kind::fetch, Kind::device, Kind::taken, Kind::taken, Kind::parameters,
+                                 Kind::loss, Kind::loss, Kind::values, Kind::gradients,
+                                 Kind::values, Kind::gradients, Kind::reported, Kind::reported));
   EXPECT_THAT(records[0].numbers<uint64_t>(), ElementsAre(1, 1, 2));  // validation: 1 and 2
   EXPECT_EQ(records[1].payload, "cpu");
-  EXPECT_NE(records[2].payload.find("linear.weight"), std::string::npos);
-  EXPECT_NE(records[2].payload.find("linear.bias"), std::string::npos);
+  EXPECT_EQ(records[2].payload, records[0].payload);
+  EXPECT_NE(records[4].payload.find("linear.weight"), std::string::npos);
+  EXPECT_NE(records[4].payload.find("linear.bias"), std::string::npos);
   // A model of zeros against targets 2 and 4; gradients of the mean of (w x + b - y)^2.
-  EXPECT_THAT(records[3].numbers<double>(), ElementsAre(20, 2, 1));
-  EXPECT_THAT(records[4].numbers<double>(), ElementsAre(20, 2, 0));
-  EXPECT_THAT(records[5].numbers<double>(), ElementsAre(0, 0));
-  EXPECT_THAT(records[6].numbers<double>(), ElementsAre(-10, -6));
-  EXPECT_THAT(records[7].numbers<double>(), ElementsAre(DoubleEq(1), DoubleEq(0.6)));
-  EXPECT_THAT(records[8].numbers<double>(), ElementsAre(0, -6));  // one gradient was taken away
-  EXPECT_THAT(records[9].numbers<double>(), ElementsAre(2.5));
-  EXPECT_THAT(records[10].numbers<double>(), ElementsAre(3.5));
+  EXPECT_THAT(records[5].numbers<double>(), ElementsAre(20, 2, 1));
+  EXPECT_THAT(records[6].numbers<double>(), ElementsAre(20, 2, 0));
+  EXPECT_THAT(records[7].numbers<double>(), ElementsAre(0, 0));
+  EXPECT_THAT(records[8].numbers<double>(), ElementsAre(-10, -6));
+  EXPECT_THAT(records[9].numbers<double>(), ElementsAre(DoubleEq(1), DoubleEq(0.6)));
+  EXPECT_THAT(records[10].numbers<double>(), ElementsAre(0, -6));  // one gradient was taken away
+  EXPECT_THAT(records[11].numbers<double>(), ElementsAre(2.5));
+  EXPECT_THAT(records[12].numbers<double>(), ElementsAre(3.5));
 }
 
 }  // namespace

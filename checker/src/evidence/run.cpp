@@ -26,6 +26,8 @@ class Interpreter {
         return shutdown(event, place);
       case Kind::fetch:
         return fetch(event, place);
+      case Kind::taken:
+        return taken(event, place);
       case Kind::loss:
         return loss(event);
       case Kind::parameters:
@@ -44,6 +46,12 @@ class Interpreter {
         return;
       case Kind::set_epoch:
         if (const auto set = event.head<SetEpoch>()) rank_.epochs_set.push_back(*set);
+        return;
+      case Kind::printed:
+        if (event.head<uint64_t>() == 1U) rank_.prints.push_back(place);
+        return;
+      case Kind::saved:
+        if (event.head<uint64_t>() == 1U) rank_.saves.push_back(place);
         return;
       case Kind::device:
         rank_.devices.push_back(event.payload);
@@ -93,7 +101,7 @@ class Interpreter {
     if (!rank_.shutdown_event) rank_.shutdown_event = place;
     const auto number = event.head<uint64_t>();
     for (auto& group : rank_.groups) {
-      if (number && group.number == *number) group.shut_down = true;
+      if (number && group.number == *number && !group.shut_down) group.shut_down = place;
     }
   }
 
@@ -105,13 +113,35 @@ class Interpreter {
     batch.event = place;
     const auto kind = static_cast<Split>(*split);
     if (rank_.passes.empty() || rank_.passes.back().split != kind || anew(batch)) {
-      waiting_for_loss_.clear();  // a pass that was broken off
-      rank_.passes.push_back(
-          {.split = kind, .epoch = rank_.passes_over(kind).size(), .batches = {}});
+      fetched_.clear();  // a pass that was broken off
+      taken_.clear();
+      rank_.passes.push_back({.split = kind, .epoch = 0, .batches = {}});
     }
     rank_.passes.back().batches.push_back(std::move(batch));
-    waiting_for_loss_.push_back({rank_.passes.size() - 1, rank_.passes.back().batches.size() - 1});
+    fetched_.push_back({rank_.passes.size() - 1, rank_.passes.back().batches.size() - 1});
   }
+
+  // Workers fetch in any order; and what is kept is used again without being fetched again.
+  void taken(const Event& event, size_t place) {
+    const auto split = event.head<uint64_t>();
+    const auto ids = event.numbers<uint64_t>(sizeof(uint64_t));
+    auto found = std::ranges::find_if(fetched_, [&](Place at) {
+      return static_cast<uint64_t>(rank_.passes[at.first].split) == split && batch(at).ids == ids;
+    });
+    if (found == fetched_.end()) {
+      fetch(event, place);
+      if (fetched_.empty()) return;
+      found = std::prev(fetched_.end());
+    }
+    batch(*found).taken = place;
+    taken_.push_back(*found);
+    fetched_.erase(found);
+  }
+
+  // Of a batch: its pass and its number there.
+  using Place = std::pair<size_t, size_t>;
+
+  BatchSeen& batch(Place at) { return rank_.passes[at.first].batches[at.second]; }
 
   // Two ways through one split with nothing between them: a sample comes again.
   bool anew(const BatchSeen& batch) const {
@@ -120,20 +150,16 @@ class Interpreter {
            seen.front() == batch.ids.front();
   }
 
-  BatchSeen& at(std::pair<size_t, size_t> place) {
-    return rank_.passes[place.first].batches[place.second];
-  }
-
-  // Loaders may fetch ahead: losses come in the order of the batches.
+  // Batches may be fetched ahead, or taken ahead: losses come in their order.
   void loss(const Event& event) {
     const auto numbers = event.numbers<double>();
-    if (numbers.size() < 3 || waiting_for_loss_.empty()) return;
-    auto& batch = at(waiting_for_loss_.front());
-    batch.loss_sum = numbers[0];
-    batch.loss_count = numbers[1];
-    batch.with_gradients = numbers[2] != 0;
-    last_loss_ = waiting_for_loss_.front();
-    waiting_for_loss_.erase(waiting_for_loss_.begin());
+    auto& waiting = taken_.empty() ? fetched_ : taken_;
+    if (numbers.size() < 3 || waiting.empty()) return;
+    last_loss_ = waiting.front();
+    waiting.erase(waiting.begin());
+    batch(*last_loss_).loss_sum = numbers[0];
+    batch(*last_loss_).loss_count = numbers[1];
+    batch(*last_loss_).with_gradients = numbers[2] != 0;
   }
 
   void parameters(const Event& event) {
@@ -152,13 +178,13 @@ class Interpreter {
   void gradients(const Event& event) {
     if (rank_.steps.empty()) return;
     rank_.steps.back().gradients = event.numbers<double>();
-    if (last_loss_) at(*last_loss_).step = rank_.steps.size() - 1;
+    if (last_loss_) batch(*last_loss_).step = rank_.steps.size() - 1;
   }
 
   RankSeen& rank_;
   std::map<std::pair<uint32_t, uint64_t>, size_t> open_;
-  std::vector<std::pair<size_t, size_t>> waiting_for_loss_;
-  std::optional<std::pair<size_t, size_t>> last_loss_;
+  std::vector<Place> fetched_, taken_;  // those that wait for being taken, and for their loss
+  std::optional<Place> last_loss_;
 };
 
 }  // namespace
@@ -169,6 +195,14 @@ std::vector<uint64_t> Pass::ids() const {
   return all;
 }
 
+bool Pass::trains() const { return std::ranges::any_of(batches, &BatchSeen::with_gradients); }
+
+bool Pass::evaluates() const {
+  return !trains() && std::ranges::any_of(batches, [](const BatchSeen& batch) {
+    return batch.loss_count.has_value();
+  });
+}
+
 std::vector<const Pass*> RankSeen::passes_over(Split split) const {
   std::vector<const Pass*> found;
   for (const auto& pass : passes) {
@@ -177,9 +211,56 @@ std::vector<const Pass*> RankSeen::passes_over(Split split) const {
   return found;
 }
 
+namespace {
+
+bool was_used(const BatchSeen& batch) { return batch.taken || batch.loss_count; }
+
+// In the order of use; what was only fetched comes last, and a pass of such batches is none,
+// unless the program died of it.
+void order_by_use(std::vector<Pass>& passes) {
+  for (auto& pass : passes) {
+    std::ranges::stable_sort(pass.batches, {}, [](const BatchSeen& batch) {
+      return batch.taken.value_or(was_used(batch) ? batch.event : SIZE_MAX);
+    });
+  }
+  const auto unused = [&](const Pass& pass) {
+    return &pass != &passes.back() && std::ranges::none_of(pass.batches, was_used);
+  };
+  std::vector<Pass> used;
+  for (auto& pass : passes) {
+    if (!unused(pass)) used.push_back(std::move(pass));
+  }
+  passes = std::move(used);
+}
+
+// Where a split is trained on and then evaluated, or the other way round, that is two passes.
+void split_by_purpose(std::vector<Pass>& passes) {
+  std::vector<Pass> all;
+  for (auto& pass : passes) {
+    std::optional<bool> training;
+    const auto begin_pass = [&] {
+      const auto before = std::ranges::count(all, pass.split, &Pass::split);
+      all.push_back({.split = pass.split, .epoch = static_cast<size_t>(before), .batches = {}});
+    };
+    begin_pass();
+    for (auto& batch : pass.batches) {
+      if (batch.loss_count) {
+        if (training.value_or(batch.with_gradients) != batch.with_gradients) begin_pass();
+        training = batch.with_gradients;
+      }
+      all.back().batches.push_back(std::move(batch));
+    }
+  }
+  passes = std::move(all);
+}
+
+}  // namespace
+
 void interpret(RankSeen& rank) {
   Interpreter interpreter(rank);
   for (size_t i = 0; i < rank.log.events.size(); ++i) interpreter.take(rank.log.events[i], i);
+  order_by_use(rank.passes);
+  split_by_purpose(rank.passes);
 }
 
 }  // namespace checker

@@ -19,8 +19,8 @@ struct GroupSeen {
   uint32_t number = 0;
   uint32_t rank = 0, size = 0;
   std::string name;
-  std::vector<uint32_t> members;  ///< world ranks; empty if the program made the group alone
-  bool shut_down = false;
+  std::vector<uint32_t> members;    ///< world ranks; empty if the program made the group alone
+  std::optional<size_t> shut_down;  ///< the place in the log of its shutdown, if there is one
 };
 
 /// One collective as one rank issued it.
@@ -34,7 +34,8 @@ struct CollectiveSeen {
 /// One batch on its way through the trainer.
 struct BatchSeen {
   std::vector<uint64_t> ids;
-  size_t event = 0;
+  size_t event = 0;             ///< when it was fetched
+  std::optional<size_t> taken;  ///< when it went to its device
   std::optional<double> loss_sum, loss_count;
   bool with_gradients = false;
   std::optional<size_t> step;  ///< the optimizer step that followed, counted over the whole run
@@ -46,6 +47,9 @@ struct Pass {
   size_t epoch = 0;  ///< how many passes over this split came before
   std::vector<BatchSeen> batches;
   std::vector<uint64_t> ids() const;
+  /// Whether a loss was computed in it, and always with gradients; or always without.
+  bool trains() const;
+  bool evaluates() const;
 };
 
 /// One optimizer step: parameters before it and gradients, flat, in the optimizer's order.
@@ -80,6 +84,7 @@ struct RankSeen {
   std::vector<distributed_utils::recording::SamplerRecord> samplers;
   std::vector<SetEpoch> epochs_set;
   std::vector<std::string> devices;
+  std::vector<size_t> prints, saves;     ///< events: print0 and save0 took this rank for rank 0
   std::optional<size_t> shutdown_event;  ///< the first shutdown of a group
   bool left_regularly = false;           ///< returned from main or called exit
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "judge/compile.hpp"
+#include "judge/verdicts.hpp"
 #include "judge/workshop.hpp"
 #include "ladder/render.hpp"
 
@@ -25,7 +26,14 @@ std::string in_words(const Report& report) {
   return text;
 }
 
-void hold_against(SampleResult& result) {
+bool known_as_given(const Ladder& ladder, const Sample& sample) {
+  const auto untouched = untouched_todos(ladder, *sample.step, sample.text);
+  return std::ranges::all_of(sample.step->todos, [&](int todo) {
+    return untouched.contains(todo) || !ladder.trainer.todos().contains(todo);
+  });
+}
+
+void hold_against(SampleResult& result, const Ladder& ladder) {
   const auto& report = result.report;
   result.findings = in_words(report);
   const Finding* first = report.first_finding();
@@ -44,6 +52,10 @@ void hold_against(SampleResult& result) {
   };
   result.blamed_rightly = first && own(first->todo);
   if (!first) result.problem = "accepted";
+  if (result.sample.wanted == Wanted::open && !known_as_given(ladder, result.sample)) {
+    result.as_wanted = false;
+    result.problem = "not known as given";
+  }
   if (first && !result.blamed_rightly) result.problem = "blamed on " + in_words(report);
 }
 
@@ -53,8 +65,8 @@ std::vector<Sample> catalogue_samples(const Ladder& ladder,
                                       const std::vector<CatalogueEntry>& catalogue) {
   std::vector<Sample> samples;
   const auto add = [&](int todo, const std::string& name, const std::string& text, Wanted wanted,
-                       const Step& step, bool quick) {
-    samples.push_back({todo, name, text, wanted, &step, quick});
+                       const Step& step, bool quick, const std::string& words) {
+    samples.push_back({todo, name, text, wanted, &step, quick, words});
   };
   for (const auto& step : ladder.steps) {
     const bool trains = std::ranges::any_of(
@@ -62,21 +74,21 @@ std::vector<Sample> catalogue_samples(const Ladder& ladder,
     if (!trains) continue;
     const auto given = render(ladder, ladder.trainer, step, Rendering::step);
     const auto solved = render(ladder, ladder.trainer, step, Rendering::solution);
-    add(0, step.name + "_as_given", given, Wanted::rejected, step, true);
-    add(0, step.name + "_solution", solved, Wanted::accepted, step, true);
+    add(0, step.name + "_as_given", given, Wanted::open, step, true, "");
+    add(0, step.name + "_solution", solved, Wanted::accepted, step, true, "");
     for (const auto& entry : catalogue) {
       if (std::ranges::find(step.todos, entry.todo) == step.todos.end()) continue;
       add(entry.todo, entry.name, apply(entry, solved),
-          entry.wrong ? Wanted::rejected : Wanted::accepted, step, entry.quick);
+          entry.wrong ? Wanted::rejected : Wanted::accepted, step, entry.quick, entry.words);
     }
   }
   return samples;
 }
 
 std::vector<SampleResult> judge_samples(const Project& project, const Ladder& ladder,
-                                        const std::vector<Sample>& samples,
+                                        const std::vector<Sample>& samples, const CheckOptions& how,
                                         const std::function<void(const SampleResult&)>& on_result) {
-  const Workshop workshop(project);
+  const Workshop workshop(project, how.build);
   std::vector<SampleResult> results;
   // A few at a time, so that something is to be seen soon.
   constexpr size_t kBatch = 4;
@@ -92,10 +104,11 @@ std::vector<SampleResult> judge_samples(const Project& project, const Ladder& la
       result.built = !pieces[i].program.empty();
       if (result.built) {
         CheckOptions options;
+        options.device = how.device;
         options.program = pieces[i].program.string();
         options.build = false;
         result.report = check_step(project, ladder, *samples[from + i].step, options);
-        hold_against(result);
+        hold_against(result, ladder);
       } else {
         const auto folder = project.build / "workshop" / pieces[i].name / "train.cpp";
         const auto error = first_error(pieces[i].output, folder, folder.string());

@@ -9,7 +9,11 @@
 
 namespace checker {
 
-enum class Wanted { rejected, accepted };
+enum class Wanted {
+  rejected,
+  accepted,
+  open,  ///< known as what was given; and rejected by what it does, if that were not known
+};
 
 struct Sample {
   int todo = 0;  ///< 0: of no one in particular
@@ -18,6 +22,7 @@ struct Sample {
   Wanted wanted = Wanted::rejected;
   const Step* step = nullptr;
   bool quick = false;
+  std::string words;  ///< the belief behind a wrong edit; why a variant is right
 };
 
 struct SampleResult {
@@ -34,9 +39,10 @@ struct SampleResult {
 std::vector<Sample> catalogue_samples(const Ladder& ladder,
                                       const std::vector<CatalogueEntry>& catalogue);
 
-/// Builds and judges them; told of each result as it comes.
+/// Builds and judges them; told of each result as it comes. Of the options only device and build
+/// count.
 std::vector<SampleResult> judge_samples(const Project& project, const Ladder& ladder,
-                                        const std::vector<Sample>& samples,
+                                        const std::vector<Sample>& samples, const CheckOptions& how,
                                         const std::function<void(const SampleResult&)>& on_result);
 
 }  // namespace checker

@@ -10,11 +10,12 @@
 #include "judge/secret.hpp"
 #include "judge/symbols.hpp"
 #include "judge/verdicts.hpp"
+#include "ladder/programs.hpp"
 #include "ladder/render.hpp"
 #include "process/build.hpp"
+#include "process/gpus.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
-#include "verbs/programs.hpp"
 
 namespace checker {
 
@@ -30,8 +31,12 @@ double since(std::chrono::steady_clock::time_point begin) {
 void judge_world(const Scene& scene, Findings& all) {
   Findings findings;
   rules::membership(scene, findings);
-  rules::shares(scene, findings);
-  rules::epochs(scene, findings);
+  rules::purposes(scene, findings);
+  if (findings.empty()) {
+    rules::training_shares(scene, findings);
+    rules::evaluation_shares(scene, findings);
+    rules::epochs(scene, findings);
+  }
   rules::collectives(scene, findings);
   rules::gradients(scene, findings);
   const size_t before_trouble = findings.size();
@@ -142,8 +147,7 @@ class Check {
                                         .folder = folder,
                                         .options = arguments,
                                         .worlds = worlds,
-                                        // GPUs are not shared: a rank each, all on this node.
-                                        .pretend_nodes = options_.device == "cpu"});
+                                        .on_gpus = options_.device != "cpu"});
     stage("replaying");
     const auto truth = ask_oracle(project_.build / "bin" / "replay", trials, arguments, folder);
     stage("judging");
@@ -171,22 +175,22 @@ class Check {
         const double gradients = scene.expects(feature::ddp) ? step.mean : step.local;
         const double apart = scene.expects(feature::ddp) ? step.apart : 0;
         for (const double deviation : {gradients, apart, step.update, step.loss}) {
-          if (deviation < 1e299) largest = std::max(largest, deviation);
+          if (deviation < kUnknown) largest = std::max(largest, deviation);
         }
       }
-      largest = std::max(largest, rank.evaluations);
+      if (rank.evaluations < kUnknown) largest = std::max(largest, rank.evaluations);
     }
+    if (scene.ended_well()) largest = std::max(largest, rules::loss_deviation(scene));
     report_.judged_by_numbers = largest > kTolerance;
   }
 
   // On GPUs only as many ranks as there are GPUs.
   std::vector<int> worlds_to_run() {
     if (options_.device == "cpu") return options_.worlds;
-    int gpus = 0;
-    while (fs::exists("/dev/nvidia" + std::to_string(gpus))) ++gpus;
+    const size_t gpus = gpus_here();
     std::vector<int> worlds;
     for (const int world : options_.worlds) {
-      if (world <= gpus) {
+      if (static_cast<size_t>(world) <= gpus) {
         worlds.push_back(world);
       } else {
         report_.not_checked.push_back(

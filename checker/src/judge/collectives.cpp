@@ -159,19 +159,30 @@ const CollectiveSeen* waiting_in(const RankSeen& rank) {
   return nullptr;
 }
 
+namespace {
+
+bool tested_before(const RankSeen& rank, size_t event) {
+  const auto tests = rank.passes_over(Split::test);
+  return !tests.empty() && tests[0]->batches[0].event < event;
+}
+
+}  // namespace
+
 Phase phase_at(const RankSeen& rank, size_t event) {
   if (rank.shutdown_event && *rank.shutdown_event < event) return Phase::leaving;
   const auto& events = rank.log.events;
   for (size_t i = std::min(event, events.size()); i-- > 0;) {
     switch (events[i].kind) {
-      case Kind::reported: {
-        const bool tested = !rank.passes_over(Split::test).empty() &&
-                            rank.passes_over(Split::test)[0]->batches[0].event < i;
-        return tested ? Phase::leaving : Phase::reporting;
-      }
+      case Kind::reported:
+        return tested_before(rank, i) ? Phase::closing : Phase::reporting;
+      case Kind::printed:
+        return tested_before(rank, i) ? Phase::closing : Phase::saving;
+      case Kind::saved:
+        return tested_before(rank, i) ? Phase::leaving : Phase::saving;
       case Kind::gradients:
         return Phase::training;
       case Kind::fetch:
+      case Kind::taken:
         return events[i].head<uint64_t>().value_or(0) == 0 ? Phase::training : Phase::evaluating;
       case Kind::loss: {
         const auto numbers = events[i].numbers<double>();
@@ -206,10 +217,12 @@ int blame_for(const Scene& scene, const RankSeen& rank, Phase phase) {
                  : scene.blame(
                        {feature::print0, feature::save0, feature::all_reduce, feature::ddp});
     }
+    case Phase::saving:
+      return scene.blame({feature::save0, feature::print0, feature::all_reduce, feature::ddp});
+    case Phase::closing:
+      return scene.blame({feature::save0, feature::destroy, feature::print0, feature::all_reduce});
     case Phase::leaving:
-      return rank.shutdown_event ? scene.blame({feature::destroy, feature::save0, feature::print0})
-                                 : scene.blame({feature::save0, feature::destroy, feature::print0,
-                                                feature::all_reduce});
+      return scene.blame({feature::destroy, feature::save0, feature::print0, feature::all_reduce});
   }
   return scene.blame({feature::setup});
 }

@@ -43,7 +43,9 @@ enum class Phase {
   training,
   evaluating,
   reporting,  ///< after a loss was put into words
-  leaving,    ///< after the last loss, or a shutdown
+  saving,     ///< after print0, or save0
+  closing,    ///< after the test loss was put into words
+  leaving,    ///< after the save0 that follows it, or a shutdown
 };
 Phase phase_at(const RankSeen& rank, size_t event);
 

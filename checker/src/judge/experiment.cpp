@@ -17,8 +17,8 @@ constexpr uint64_t kLargestFile = 64U << 20;
 constexpr size_t kLines = 4000, kLineBytes = 2000, kFiles = 1000;
 
 // Worlds of three pretend two nodes, so that a local rank is no rank.
-RankPlace place_of(size_t rank, size_t world, bool pretend_nodes) {
-  if (world != 3 || !pretend_nodes) return {rank, rank, world, world};
+RankPlace place_of(size_t rank, size_t world, bool on_gpus) {
+  if (world != 3 || on_gpus) return {rank, rank, world, world};
   return {rank, rank % 2, world, rank < 2 ? 2U : 1U};
 }
 
@@ -31,7 +31,7 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
   command.arguments = {experiment.program.string()};
   command.arguments.insert(command.arguments.end(), experiment.options.begin(),
                            experiment.options.end());
-  command.arguments.insert(command.arguments.end(), {"--output", "output"});
+  command.arguments.insert(command.arguments.end(), {"--output", kOutputFolder});
   command.environment = rank_environment(place, folder / "store");
   command.environment.insert(command.environment.end(),
                              {"DISTRIBUTED_UTILS_RECORD=" + log_of(folder, place.rank).string(),
@@ -66,14 +66,14 @@ class Row {
       auto& commands = commands_.emplace_back();
       for (size_t rank = 0; rank < trial.run.world; ++rank) {
         commands.push_back(rank_command(experiment, trial.folder,
-                                        place_of(rank, trial.run.world, experiment.pretend_nodes)));
+                                        place_of(rank, trial.run.world, experiment.on_gpus)));
         fs::create_directories(commands.back().directory);
         logs.push_back(log_of(trial.folder, rank));
         make_log(logs.back(), kLogBytes);
         trial.run.ranks[rank].folder = commands.back().directory;
         places_.emplace_back(trials_.size() - 1, rank);
       }
-      watchdogs_.emplace_back(logs);
+      watchdogs_.emplace_back(logs, experiment.on_gpus);
     }
   }
 

@@ -9,12 +9,17 @@
 
 namespace checker {
 
+/// What --output says, in each rank's folder.
+constexpr const char* kOutputFolder = "output";
+
 struct Experiment {
   std::filesystem::path program;
   std::filesystem::path folder;  ///< gets world-N/rank-R and world-N/log-R
   std::vector<std::string> options;
   std::vector<int> worlds;
-  bool pretend_nodes = true;  ///< a world of three has local ranks 0, 1, 0
+  /// Otherwise a world of three pretends two nodes: its local ranks are 0, 1, 0. GPUs are not
+  /// shared, so there each rank has one of its own, on this node.
+  bool on_gpus = false;
 };
 
 struct Trial {

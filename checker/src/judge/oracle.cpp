@@ -13,8 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kUnknown = 1e300;
-
 double number(const json& object, const char* name, double otherwise) {
   const auto found = object.find(name);
   return found != object.end() && found->is_number() ? found->get<double>() : otherwise;

@@ -10,7 +10,10 @@
 
 namespace checker {
 
-/// Relative deviations of one optimizer step on one rank; 1e300 where a thing could not be held
+/// The deviation of what could not be held against anything.
+constexpr double kUnknown = 1e300;
+
+/// Relative deviations of one optimizer step on one rank; kUnknown where a thing could not be held
 /// against anything.
 struct StepTruth {
   double apart = 0;    ///< parameters, from rank 0's

@@ -45,7 +45,8 @@ std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path&
   write_file(data / "test.txt", text(pick(kTest) * kSequence + 1));
   const auto config = folder / "secret.yaml";
   write_file(config, "base: laptop\nepochs: " + std::to_string(kSecretEpochs) +
-                         "\nbatch_size: 3\nwidth: 8\nheads: 2\nlayers: 1\n"
+                         "\nbatch_size: " + std::to_string(kSecretBatch) +
+                         "\nwidth: 8\nheads: 2\nlayers: 1\n"
                          "feed_forward: 16\ndropout: 0\nsequence_length: " +
                          std::to_string(kSequence) + "\nstride: " + std::to_string(kStride) +
                          "\nlearning_rate: 2e-2\nthreads: 1\n");

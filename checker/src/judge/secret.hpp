@@ -9,6 +9,8 @@ namespace checker {
 
 /// How many epochs the configuration asks for.
 constexpr size_t kSecretEpochs = 3;
+/// Samples in a batch.
+constexpr size_t kSecretBatch = 3;
 
 /// Writes data and configuration into the folder and returns the trainer's options for them. Sizes
 /// divide by no world size and differ between the splits; dropout is 0 and precision fp64, so that

@@ -11,8 +11,9 @@ namespace checker {
 namespace {
 
 // Waiting ranks sleep in the kernel: their processors' time stands still. What computes gets more
-// time, because a busy machine slows it down.
-constexpr double kWaiting = 3, kBusy = 15, kTooLong = 120, kStart = 30;
+// time, because a busy machine slows it down. On GPUs a rank that waits keeps its processor busy,
+// and nothing that a rank does there takes as long as kSpinning.
+constexpr double kWaiting = 3, kBusy = 15, kSpinning = 8, kTooLong = 120, kStart = 30;
 // The share of one processor below which a run is idle, and the stretch over which that is
 // measured.
 constexpr double kIdleShare = 0.15, kWindow = 1;
@@ -36,8 +37,8 @@ double processor_seconds_of(pid_t pid) {
 
 }  // namespace
 
-Watchdog::Watchdog(const std::vector<std::filesystem::path>& logs)
-    : begin_(Clock::now()), progress_(begin_), window_(begin_) {
+Watchdog::Watchdog(const std::vector<std::filesystem::path>& logs, bool on_gpus)
+    : on_gpus_(on_gpus), begin_(Clock::now()), progress_(begin_), window_(begin_) {
   for (const auto& log : logs) logs_.emplace_back(log);
 }
 
@@ -71,6 +72,8 @@ Stall Watchdog::look(Clock::time_point now) {
   if (seconds(now - begin_) > kTooLong) {
     stall_ = Stall::too_long;
   } else if (quiet > (started_ ? kWaiting : kStart) && idle_) {
+    stall_ = Stall::waiting;
+  } else if (on_gpus_ && started_ && quiet > kSpinning) {
     stall_ = Stall::waiting;
   } else if (quiet > kBusy) {
     stall_ = Stall::busy;

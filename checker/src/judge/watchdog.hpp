@@ -23,7 +23,7 @@ class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Watchdog(const std::vector<std::filesystem::path>& logs);
+  Watchdog(const std::vector<std::filesystem::path>& logs, bool on_gpus);
 
   void add(pid_t pid) { pids_.push_back(pid); }
   /// A rank has written a line.
@@ -34,6 +34,7 @@ class Watchdog {
  private:
   double processor_seconds() const;
 
+  bool on_gpus_;
   std::list<LiveLog> logs_;
   std::vector<pid_t> pids_;
   uint64_t lines_ = 0, seen_ = 0;

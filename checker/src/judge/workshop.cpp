@@ -15,6 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// In a piece's folder, beside its text.
+constexpr const char *kProgram = "train", *kVersion = "version";
+
 std::string replaced(std::string text, const std::string& part, const std::string& other) {
   for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + other.size())) {
     text.replace(at, part.size(), other);
@@ -56,7 +59,7 @@ Workshop::Recipe Workshop::recipe_of(const Project& project) {
 
 // One shell line that compiles, links and names the program, in the build folder. All new paths are
 // relative to it and made of plain letters, so that whatever quotes stand around the old ones fit.
-std::string Workshop::script_of(const fs::path& folder, const std::string& program) const {
+std::string Workshop::script_of(const fs::path& folder, const std::string& version) const {
   const auto source = (folder / "train.cpp").string(), object = (folder / "train.o").string(),
              raw = (folder / "train.new").string();
   const auto compile =
@@ -67,7 +70,8 @@ std::string Workshop::script_of(const fs::path& folder, const std::string& progr
     throw Error("The build's commands have an unknown form: " + recipe_.compile);
   }
   return compile + " && { " + link + " ; } && rm -f " + object + " " + object + ".d && mv " + raw +
-         " " + program;
+         " " + (folder / kProgram).string() + " && echo " + version + " > " +
+         (folder / kVersion).string();
 }
 
 // Changes with the program's text, the commands, and whatever libraries they link.
@@ -76,7 +80,8 @@ std::string Workshop::version_of(const std::string& text) const {
   return fingerprint(text + recipe_.compile + recipe_.link + std::to_string(time.count()));
 }
 
-Workshop::Workshop(const Project& project) : project_(project) {
+Workshop::Workshop(const Project& project, bool builds) : project_(project), builds_(builds) {
+  if (!builds) return;
   // The replay needs what trainers need as well: the precompiled header and the libraries.
   const std::string replay = "replay";
   if (const auto built = build_quietly(project, {&replay, 1}); !built.success) {
@@ -90,12 +95,16 @@ void Workshop::build(std::span<WorkPiece> pieces) const {
   std::vector<WorkPiece*> building;
   for (auto& piece : pieces) {
     const auto folder = fs::path("workshop") / piece.name;
-    const auto program = folder / ("train." + version_of(piece.text));
-    piece.program = project_.build / program;
-    if (fs::exists(piece.program)) continue;
+    piece.program = project_.build / folder / kProgram;
+    const bool there = fs::exists(piece.program);
+    if (!builds_ && !there) throw Error(piece.name + " was not built. Mend: without --no-build.");
+    if (!builds_) continue;
+    const auto version = version_of(piece.text);
+    const auto version_file = project_.build / folder / kVersion;
+    if (there && fs::exists(version_file) && trim(read_file(version_file)) == version) continue;
     fs::remove_all(project_.build / folder);
     write_file(project_.build / folder / "train.cpp", piece.text);
-    const auto script = script_of(folder, program.string());
+    const auto script = script_of(folder, version);
     commands.push_back({Command{
         .arguments = {"sh", "-c", script}, .environment = {}, .directory = project_.build}});
     building.push_back(&piece);

@@ -23,7 +23,8 @@ struct WorkPiece {
 class Workshop {
  public:
   /// Builds what all trainers need. Throws Error if that fails. The project must outlive it.
-  explicit Workshop(const Project& project);
+  /// Without building, what was built before is taken, as on a compute node without a compiler.
+  Workshop(const Project& project, bool builds);
 
   /// Builds as many at a time as there are cores; what was built from the same text before is left.
   void build(std::span<WorkPiece> pieces) const;
@@ -36,10 +37,11 @@ class Workshop {
   };
 
   static Recipe recipe_of(const Project& project);
-  std::string script_of(const std::filesystem::path& folder, const std::string& program) const;
+  std::string script_of(const std::filesystem::path& folder, const std::string& version) const;
   std::string version_of(const std::string& text) const;
 
   const Project& project_;
+  bool builds_;
   Recipe recipe_;
 };
 

@@ -21,7 +21,7 @@ std::string raw(const fs::path& file, const Mapping& mapping, const std::string&
 
 CatalogueEntry read_entry(const fs::path& file, const YAML::Node& node, int todo, bool wrong) {
   const std::string words = wrong ? "belief" : "because";
-  const Mapping mapping(file, node, {"name", words, "edits", "symptom", "quick"});
+  const Mapping mapping(file, node, {"name", words, "edits", "quick"});
   CatalogueEntry entry{.todo = todo,
                        .wrong = wrong,
                        .name = mapping.line("name"),

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "ladder/programs.hpp"
 #include "report/terminal.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
 #include "terminal/terminal.hpp"
 #include "verbs/options.hpp"
-#include "verbs/programs.hpp"
 #include "verbs/todos.hpp"
 
 namespace checker {

@@ -1,10 +1,11 @@
+#include "ladder/programs.hpp"
 #include "process/build.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "terminal/terminal.hpp"
+#include "verbs/arguments.hpp"
 #include "verbs/options.hpp"
-#include "verbs/programs.hpp"
 
 namespace checker {
 

@@ -1,11 +1,12 @@
+#include "ladder/programs.hpp"
 #include "process/build.hpp"
 #include "process/lines.hpp"
 #include "process/trainer.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
 #include "terminal/terminal.hpp"
+#include "verbs/arguments.hpp"
 #include "verbs/options.hpp"
-#include "verbs/programs.hpp"
 
 namespace checker {
 

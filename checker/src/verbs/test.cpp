@@ -4,8 +4,8 @@
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "terminal/terminal.hpp"
+#include "verbs/arguments.hpp"
 #include "verbs/options.hpp"
-#include "verbs/programs.hpp"
 
 namespace checker {
 

@@ -17,7 +17,7 @@ struct Row {
   size_t wrong = 0, rejected = 0, blamed = 0, right = 0, accepted = 0;
 
   void add(const SampleResult& result) {
-    if (result.sample.wanted == Wanted::rejected) {
+    if (result.sample.wanted != Wanted::accepted) {
       ++wrong;
       rejected += result.as_wanted ? 1 : 0;
       blamed += result.blamed_rightly ? 1 : 0;
@@ -81,15 +81,23 @@ int run_verify(const Project& project, const Arguments& arguments) {
   options.add_options()("todo", "Only entries of this TODO; several may be given",
                         cxxopts::value<std::vector<int>>(), "N")(
       "quick", "Only the few that every test run judges: each TODO, each kind of finding")(
-      "all", "Also list what is as it should be");
+      "all", "Also list what is as it should be")(
+      "catalogue", "Entries of one's own: a folder with wrong/NN.yaml and variants/NN.yaml",
+      cxxopts::value<std::string>(), "DIR")("device", "cpu over Gloo, or cuda over NCCL",
+                                            cxxopts::value<std::string>()->default_value("cpu"),
+                                            "NAME")(
+      "no-build", "Judge what was built before, as on a compute node without a compiler");
   options.add_options("hidden")("names", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"names"});
-  const auto parsed = parse(options, "[NAME ...] [--todo N] [--quick]",
+  const auto parsed = parse(options, "[NAME ...] [--todo N] [--quick] [--catalogue DIR]",
                             "All entries take about half an hour on two cores.", arguments);
   if (!parsed) return 0;
 
   const auto ladder = load_ladder(project.ladder());
-  auto samples = catalogue_samples(ladder, load_catalogue(project.ladder() / "catalogue"));
+  const auto catalogue = parsed->count("catalogue")
+                             ? std::filesystem::path((*parsed)["catalogue"].as<std::string>())
+                             : project.ladder() / "catalogue";
+  auto samples = catalogue_samples(ladder, load_catalogue(catalogue));
   if (parsed->count("quick")) {
     std::erase_if(samples, [](const Sample& sample) { return !sample.quick; });
   }
@@ -109,16 +117,21 @@ int run_verify(const Project& project, const Arguments& arguments) {
 
   size_t number = 0;
   bool right = true;
-  const auto results = judge_samples(project, ladder, samples, [&](const SampleResult& result) {
-    ++number;
-    right = right && result.as_wanted && result.blamed_rightly;
-    const bool fine = result.as_wanted && result.blamed_rightly;
-    if (fine && parsed->count("all") == 0 && number % 10 != 0) return;
-    terminal::say("  " + std::to_string(number) + "/" + std::to_string(samples.size()) + "  TODO " +
-                  std::to_string(result.sample.todo) + "  " + result.sample.name +
-                  (fine ? ": as it should be" : ": " + result.problem) +
-                  (fine && !result.findings.empty() ? " (" + result.findings + ")" : ""));
-  });
+  CheckOptions how;
+  how.device = (*parsed)["device"].as<std::string>();
+  how.build = parsed->count("no-build") == 0;
+  const auto results =
+      judge_samples(project, ladder, samples, how, [&](const SampleResult& result) {
+        ++number;
+        right = right && result.as_wanted && result.blamed_rightly;
+        const bool fine = result.as_wanted && result.blamed_rightly;
+        if (fine && parsed->count("all") == 0 && number % 10 != 0) return;
+        terminal::say("  " + std::to_string(number) + "/" + std::to_string(samples.size()) +
+                      "  TODO " + std::to_string(result.sample.todo) + "  " + result.sample.name +
+                      (fine ? ": as it should be" : ": " + result.problem) +
+                      (fine && !result.findings.empty() ? " (" + result.findings + ")" : ""));
+        if (!fine && !result.sample.words.empty()) terminal::say("      " + result.sample.words);
+      });
   print_matrix(results);
   print_deviations(results);
   return right ? 0 : 1;

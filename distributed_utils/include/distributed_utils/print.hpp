@@ -11,6 +11,7 @@ namespace distributed_utils {
 
 namespace detail {
 /// Writes the text and a newline to stdout and flushes, so that a job's log is there while it runs.
+bool prints_here();
 void print_line(std::string_view text);
 }  // namespace detail
 
@@ -18,7 +19,7 @@ void print_line(std::string_view text);
 /// alone. Without a process group it prints.
 template <typename... Args>
 void print0(fmt::format_string<Args...> format, Args&&... args) {
-  if (get_rank() == 0) detail::print_line(fmt::format(format, std::forward<Args>(args)...));
+  if (detail::prints_here()) detail::print_line(fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace distributed_utils

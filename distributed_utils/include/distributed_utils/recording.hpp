@@ -19,10 +19,11 @@ enum class Kind : uint16_t {
   start = 1,       ///< recording began: text, /proc/self/maps (turns addresses into source lines)
   group = 2,       ///< a process group: GroupRecord, its name, its world ranks as uint32 (none if
                    ///< the program made it without distributed_utils)
-  collective = 3,  ///< before the call: CollectiveRecord, then return addresses as uint64
-  completed = 4,   ///< a collective has ended: CompletedRecord
-  fetch = 5,       ///< a dataset fetched: uint64 split (tasks::Split), then uint64 indices
-  device = 6,      ///< the device a task was given: text, "cpu" or "cuda:1"
+  collective = 3,  ///< before the call: CollectiveRecord, then return addresses as uint64; of a
+                   ///< call by another thread than the main one, then those that note_place() noted
+  completed = 4,  ///< a collective has ended: CompletedRecord
+  fetch = 5,      ///< a dataset fetched: uint64 split (tasks::Split), then uint64 indices
+  device = 6,     ///< the device a task was given: text, "cpu" or "cuda:1"
   loss = 7,  ///< a task's loss: double sum, double count, double 1 if gradients were on, else 0
   parameters = 8,  ///< before a first gradients record: per parameter, TensorRecord and name
   gradients = 9,   ///< before an optimizer step: per parameter in that order, its gradient's bytes
@@ -32,6 +33,9 @@ enum class Kind : uint16_t {
   shutdown = 13,   ///< a process group is being shut down: uint64 its number
   sampler = 14,    ///< a DistributedSampler was made: SamplerRecord
   set_epoch = 15,  ///< of a sampler and all its copies: uint64 its number, uint64 epoch
+  printed = 16,    ///< print0: uint64 1 if it printed, which only rank 0 does, else 0
+  saved = 17,      ///< save0: uint64 1 if it wrote, which only rank 0 does, else 0
+  taken = 18,      ///< a fetched batch went to its device to be used: as fetch
 };
 
 constexpr uint64_t kMagic = 0x3143455244574c31;  // of format 1
@@ -93,5 +97,10 @@ bool enabled();
 /// Appends one record. Thread-safe and lock-free; what no longer fits is dropped and counted.
 void record(Kind kind, std::span<const std::byte> payload);
 void record(Kind kind, std::string_view text);
+void record_number(Kind kind, uint64_t number);
+
+/// Notes where the main thread is. Work that it starts there and another thread does (autograd's,
+/// on GPUs) is then shown at this place. To be called just before, and only if enabled().
+void note_place();
 
 }  // namespace distributed_utils::recording

@@ -56,7 +56,7 @@ struct Loss {
   int64_t count = 0;  ///< targets in the sum
 
   /// The mean loss per target: what backward() starts from.
-  torch::Tensor mean() const { return sum / count; }
+  torch::Tensor mean() const;
   /// {sum, count} as two doubles on the loss's device, detached: what an epoch adds up.
   torch::Tensor totals() const;
 };

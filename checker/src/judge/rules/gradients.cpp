@@ -76,7 +76,9 @@ class Gradients {
   }
 
   bool apart(size_t t) {
-    if (!ddp_ && t > 0) return false;  // each rank trains a model of its own
+    // Without DDP each rank trains a model of its own; and what a sampler of the rank's own draws
+    // from the global generator changes the start as well.
+    if (!ddp_ && (t > 0 || !findings_.empty())) return false;
     std::vector<size_t> ranks;
     double worst = 0;
     for (const auto& [rank, step] : at(t)) {
@@ -87,7 +89,7 @@ class Gradients {
     if (ranks.empty()) return false;
     const bool first = t == 0;
     findings_.push_back(
-        {scene_.blame({ddp_ ? feature::ddp : feature::setup}),
+        {ddp_ ? scene_.blame({feature::ddp}) : scene_.blame({feature::setup, feature::samplers}),
          first ? "different_start" : "parameters_drift_apart",
          first ? "The ranks start from different parameters."
                : "The ranks' parameters drift apart.",
@@ -131,8 +133,7 @@ class Gradients {
       if (reading == &kOther) reading = &kSome;
     }
     // Before there is anything to average, the step's own work has broken the loop.
-    const int todo =
-        ddp_ || scene_.step.todos.empty() ? scene_.blame({feature::ddp}) : scene_.step.todos.back();
+    const int todo = scene_.blame({feature::ddp, feature::training_loader, feature::setup});
     findings_.push_back({todo, reading->id, reading->what, reading->why, std::move(evidence), ""});
     return true;
   }
@@ -163,7 +164,7 @@ class Gradients {
 
 void gradients(const Scene& scene, Findings& findings) {
   if (!scene.truth.error.empty() && scene.run().result.success()) {
-    findings.push_back({scene.blame({feature::ddp}),
+    findings.push_back({scene.blame({feature::ddp, feature::training_loader, feature::setup}),
                         "optimizer_of_another_model",
                         "The optimizer holds other parameters than those of the model.",
                         kNothing.why,

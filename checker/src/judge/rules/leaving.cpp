@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
@@ -14,10 +15,38 @@ bool left_open(const RankSeen& rank) {
   });
 }
 
+// Without a group every process is a rank 0 of its own, and print0 and save0 act on all of them.
+void nothing_after_leaving(const Scene& scene, Findings& findings) {
+  std::vector<size_t> ranks;
+  bool printed = false, saved = false;
+  for (size_t number = 1; number < scene.world(); ++number) {
+    const auto& rank = scene.run().ranks[number];
+    const bool prints = any_after_shutdown(rank, rank.prints),
+               saves = any_after_shutdown(rank, rank.saves);
+    if (prints || saves) ranks.push_back(number);
+    printed = printed || prints;
+    saved = saved || saves;
+  }
+  if (ranks.empty()) return;
+  findings.push_back({scene.blame({feature::destroy}),
+                      "work_after_leaving",
+                      "The process group is destroyed before all work is done.",
+                      "Without a group every process is a rank 0 of its own: print0 prints and "
+                      "save0 writes on all of them. destroy_process_group() comes last.",
+                      {ranks_in_words(ranks) + ", " + scene.where() + ": " +
+                       (printed && saved ? "print0 printed and save0 wrote"
+                        : printed        ? "print0 printed"
+                                         : "save0 wrote") +
+                       " after the group was shut down"},
+                      ""});
+}
+
 }  // namespace
 
 void leaving(const Scene& scene, Findings& findings) {
-  if (!scene.expects(feature::destroy) || !scene.ended_well()) return;
+  if (!scene.expects(feature::destroy)) return;
+  nothing_after_leaving(scene, findings);
+  if (!scene.ended_well()) return;
   std::vector<size_t> open;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     if (left_open(scene.run().ranks[rank])) open.push_back(rank);

@@ -12,6 +12,34 @@ bool member(const RankSeen& rank, uint32_t number, size_t world) {
   });
 }
 
+// Left before the work began: then the processes are strangers again.
+bool left_at_once(const RankSeen& rank, uint32_t number, size_t world) {
+  if (rank.passes.empty()) return false;
+  const size_t work = rank.passes.front().batches.front().event;
+  return std::ranges::none_of(rank.groups, [&](const GroupSeen& group) {
+    return group.size == world && group.rank == number &&
+           (!group.shut_down || *group.shut_down > work);
+  });
+}
+
+void stays_member(const Scene& scene, Findings& findings) {
+  std::vector<size_t> gone;
+  for (size_t rank = 0; rank < scene.world(); ++rank) {
+    if (left_at_once(scene.run().ranks[rank], static_cast<uint32_t>(rank), scene.world())) {
+      gone.push_back(rank);
+    }
+  }
+  if (gone.empty()) return;
+  findings.push_back({scene.blame({feature::setup}),
+                      "group_left_before_the_work",
+                      "The process group is destroyed before the training begins.",
+                      "Ranks are members as long as they work together: sampler, gradients and "
+                      "losses all go through the group. It is destroyed at the very end.",
+                      {ranks_in_words(gone) + ", " + scene.where() +
+                       ": the group was shut down before the first batch"},
+                      ""});
+}
+
 std::string groups_in_words(const RankSeen& rank) {
   std::string text;
   for (const auto& group : rank.groups) {
@@ -55,7 +83,10 @@ void membership(const Scene& scene, Findings& findings) {
                        ": " + groups_in_words(seen));
     none = none && seen.groups.empty();
   }
-  if (evidence.empty()) return own_device(scene, findings);
+  if (evidence.empty()) {
+    stays_member(scene, findings);
+    return own_device(scene, findings);
+  }
   // A process that dies before it joins has a better reason than that it did not join.
   const bool died = std::ranges::any_of(scene.run().ranks, [](const RankSeen& rank) {
     return !rank.result.exit.success() && !rank.result.ended_by_us;

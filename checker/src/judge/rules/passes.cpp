@@ -37,19 +37,14 @@ bool right_sampler(const Scene& scene, Split split) {
   return true;
 }
 
-bool any_sampler(const Scene& scene) {
-  return std::ranges::any_of(scene.run().ranks,
-                             [](const RankSeen& rank) { return !rank.samplers.empty(); });
+bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events) {
+  return rank.shutdown_event && !events.empty() && events.back() > *rank.shutdown_event;
 }
 
-size_t batch_size(const Scene& scene) {
-  size_t most = 1;
-  for (const auto& rank : scene.run().ranks) {
-    for (const auto* pass : rank.passes_over(Split::train)) {
-      for (const auto& batch : pass->batches) most = std::max(most, batch.ids.size());
-    }
-  }
-  return most;
+std::string_view loader_of(Split split) {
+  constexpr std::string_view loaders[] = {feature::training_loader, feature::validation_loader,
+                                          feature::test_loader};
+  return loaders[static_cast<size_t>(split)];
 }
 
 }  // namespace checker::rules

@@ -11,10 +11,10 @@ std::vector<std::vector<const Pass*>> whole_passes(const Scene& scene, Split spl
 /// sampler from a right one that is not used; no verdict hangs on it alone.
 bool right_sampler(const Scene& scene, Split split);
 
-/// Whether any rank made a DistributedSampler.
-bool any_sampler(const Scene& scene);
+/// Whether any of these events comes after the rank's shutdown of its group.
+bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events);
 
-/// The most samples that a training batch held.
-size_t batch_size(const Scene& scene);
+/// The feature that hands a split to its loader.
+std::string_view loader_of(Split split);
 
 }  // namespace checker::rules

@@ -7,9 +7,13 @@ namespace checker::rules {
 
 /// Every rank is a member of a group of the world's size, under its own rank (TODO 1 to 3).
 void membership(const Scene& scene, Findings& findings);
-/// Each rank trains on a share of its own (TODO 4, 5), and evaluation counts every sample once (4,
-/// 6, 7).
-void shares(const Scene& scene, Findings& findings);
+/// Training is on the training split, validation on its own, the test on its own.
+void purposes(const Scene& scene, Findings& findings);
+/// Each rank trains on a share of its own, in batches of the asked size, each followed by a step
+/// (TODO 4, 5).
+void training_shares(const Scene& scene, Findings& findings);
+/// Each rank evaluates a share of its own, and every sample counts once (TODO 4, 6, 7).
+void evaluation_shares(const Scene& scene, Findings& findings);
 /// The order changes from epoch to epoch, on all ranks alike (TODO 9).
 void epochs(const Scene& scene, Findings& findings);
 /// Gradients are those of the batch: from TODO 8 on the mean over the ranks; and parameters follow
@@ -17,6 +21,8 @@ void epochs(const Scene& scene, Findings& findings);
 void gradients(const Scene& scene, Findings& findings);
 /// Reported losses are those of all ranks (TODO 10).
 void losses(const Scene& scene, Findings& findings);
+/// The largest relative deviation of a reported loss from the one of all ranks; 0 before TODO 10.
+double loss_deviation(const Scene& scene);
 /// Rank 0 alone prints (TODO 11).
 void speaking(const Scene& scene, Findings& findings);
 /// Rank 0 alone writes the best and the final model (TODO 12).

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
@@ -9,13 +10,30 @@ namespace {
 std::string list_of(const std::vector<FileTruth>& files) {
   std::string text;
   for (const auto& file : files) {
-    text += (text.empty() ? "" : "; ") + file.file.filename().string() + ": " + file.holds;
+    text += (text.empty() ? "" : "; ") + file.file.string() + ": " + file.holds;
   }
   return text.empty() ? "no files" : text;
 }
 
 bool holds(const std::vector<FileTruth>& files, const std::string& state) {
   return std::ranges::any_of(files, [&](const FileTruth& file) { return file.holds == state; });
+}
+
+// Their paths from the folder that the rank ran in.
+std::vector<FileTruth> files_of(const Scene& scene, size_t rank) {
+  auto files = scene.truth.ranks[rank].files;
+  for (auto& file : files) {
+    file.file = file.file.lexically_relative(scene.run().ranks[rank].folder);
+  }
+  return files;
+}
+
+// What lies where --output said.
+std::vector<FileTruth> in_the_output_folder(std::vector<FileTruth> files) {
+  std::erase_if(files, [](const FileTruth& file) {
+    return file.file.empty() || *file.file.begin() != kOutputFolder;
+  });
+  return files;
 }
 
 std::string epoch_name(size_t epoch) { return "epoch " + std::to_string(epoch + 1); }
@@ -28,7 +46,9 @@ void saving(const Scene& scene, Findings& findings) {
   std::vector<size_t> writers;
   std::vector<std::string> evidence;
   for (size_t rank = 1; rank < scene.world(); ++rank) {
-    const auto& files = scene.run().ranks[rank].files;
+    const auto& seen = scene.run().ranks[rank];
+    if (any_after_shutdown(seen, seen.saves)) continue;  // it left too early: another rule's
+    const auto& files = seen.files;
     if (files.empty()) continue;
     writers.push_back(rank);
     evidence.push_back(
@@ -50,7 +70,8 @@ void saving(const Scene& scene, Findings& findings) {
     return;
   }
   if (!scene.ended_well() || scene.truth.ranks.empty() || scene.truth.validation.empty()) return;
-  const auto& files = scene.truth.ranks[0].files;
+  const auto written = files_of(scene, 0);
+  const auto files = in_the_output_folder(written);
   const auto& losses = scene.truth.validation;
   const auto best = static_cast<size_t>(std::ranges::min_element(losses) - losses.begin());
   const size_t last = losses.size() - 1;
@@ -64,15 +85,15 @@ void saving(const Scene& scene, Findings& findings) {
       files, [](const FileTruth& file) { return file.holds.starts_with("epoch "); });
   if (missing.empty() && models < 2) missing.emplace_back("one of the best and the final model");
   if (missing.empty()) return;
-  findings.push_back({todo,
-                      "model_missing",
-                      "Rank 0's files do not hold " + missing.front() +
-                          (missing.size() > 1 ? ", nor " + missing.back() : "") + ".",
-                      "save0 writes the model as it is at that moment: the best one whenever the "
-                      "validation loss has "
-                      "become better, the final one at the end.",
-                      {scene.where() + ", rank 0 left: " + list_of(files)},
-                      ""});
+  findings.push_back(
+      {todo,
+       "model_missing",
+       "Rank 0's files do not hold " + missing.front() +
+           (missing.size() > 1 ? ", nor " + missing.back() : "") + ".",
+       "save0 writes the model as it is at that moment, into options.output: the best one "
+       "whenever the validation loss has become better, the final one at the end.",
+       {scene.where() + ", rank 0 left: " + list_of(written)},
+       ""});
 }
 
 }  // namespace checker::rules

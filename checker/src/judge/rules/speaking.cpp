@@ -1,42 +1,20 @@
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
+#include <tuple>
 
+#include "judge/rules/passes.hpp"
+#include "judge/rules/printed.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
 
 namespace {
 
-// Every number in some lines of text.
-std::vector<double> numbers_in(const std::vector<std::string>& lines) {
-  std::vector<double> numbers;
-  for (const auto& line : lines) {
-    const char* at = line.c_str();
-    while (*at) {
-      char* end = nullptr;
-      const double value = std::strtod(at, &end);
-      if (end == at) {
-        ++at;
-      } else {
-        numbers.push_back(value);
-        at = end;
-      }
-    }
-  }
-  return numbers;
-}
-
-// Three decimals are enough to recognise a loss that is printed.
-bool shown(const std::vector<double>& numbers, double wanted) {
-  return std::ranges::any_of(numbers,
-                             [&](double value) { return std::abs(value - wanted) < 6e-4; });
-}
-
 std::vector<size_t> speakers(const Scene& scene) {
   std::vector<size_t> ranks;
   for (size_t rank = 1; rank < scene.world(); ++rank) {
-    if (!scene.run().ranks[rank].output.empty()) ranks.push_back(rank);
+    const auto& seen = scene.run().ranks[rank];
+    if (any_after_shutdown(seen, seen.prints)) continue;  // it left too early: another rule's
+    if (!seen.output.empty()) ranks.push_back(rank);
   }
   return ranks;
 }
@@ -50,6 +28,71 @@ std::string why_of(const Scene& scene, const std::vector<size_t>& ranks) {
   }
   return "print0 prints on rank 0 and does nothing on the others. All ranks know the same numbers: "
          "once is enough.";
+}
+
+// Losses, epochs and line ends are as given; in which words, nobody asks.
+class Wording {
+ public:
+  explicit Wording(const WorldTruth& truth) : truth_(truth) {}
+
+  // What is wrong with a line, or nothing.
+  std::string problem_of(const std::string& line) const {
+    const auto epochs = epochs_in(line);
+    if (epochs.size() > 1) return "holds the losses of several epochs";
+    const auto epoch = number_after(line, "epoch");
+    if (epoch && epochs.size() == 1 && *epoch != static_cast<double>(epochs[0] + 1)) {
+      return "is that of epoch " + std::to_string(epochs[0] + 1);
+    }
+    const std::vector<double> test(truth_.test ? 1 : 0, truth_.test.value_or(0));
+    for (const auto& [label, own, other] :
+         {std::tuple{"training loss", truth_.training, truth_.validation},
+          std::tuple{"validation loss", truth_.validation, truth_.training},
+          std::tuple{"test loss", test, truth_.validation}}) {
+      const auto number = number_after(line, label);
+      if (!number) continue;
+      const auto is = [&](double value) { return shown({*number}, value); };
+      if (std::ranges::none_of(own, is) && std::ranges::any_of(other, is)) {
+        return std::string("calls ") + label + " what is another loss";
+      }
+    }
+    return "";
+  }
+
+ private:
+  // The epochs, from 0, whose training loss a line shows; none if they are too much alike.
+  std::vector<size_t> epochs_in(const std::string& line) const {
+    if (alike(truth_.training)) return {};
+    const auto numbers = numbers_in({line});
+    std::vector<size_t> epochs;
+    for (size_t epoch = 0; epoch < truth_.training.size(); ++epoch) {
+      if (shown(numbers, truth_.training[epoch])) epochs.push_back(epoch);
+    }
+    return epochs;
+  }
+
+  static bool alike(std::vector<double> losses) {
+    std::ranges::sort(losses);
+    return std::ranges::adjacent_find(losses, [](double a, double b) { return b - a < 2e-3; }) !=
+           losses.end();
+  }
+
+  const WorldTruth& truth_;
+};
+
+void wording(const Scene& scene, Findings& findings) {
+  const Wording wording(scene.truth);
+  for (const auto& line : scene.run().ranks[0].output) {
+    const auto problem = wording.problem_of(line);
+    if (problem.empty()) continue;
+    findings.push_back({scene.blame({feature::print0}),
+                        "other_words",
+                        "Rank 0 does not print what the program printed as given.",
+                        "print0 stands where printing stood: the same text, the same numbers in "
+                        "the same order, a line each.",
+                        {"\"" + line.substr(0, 100) + "\" " + problem + ", " + scene.where()},
+                        ""});
+    return;
+  }
 }
 
 }  // namespace
@@ -86,7 +129,7 @@ void speaking(const Scene& scene, Findings& findings) {
     want("validation loss" + of, scene.truth.validation[epoch]);
   }
   if (scene.truth.test) want("test loss", *scene.truth.test);
-  if (missing.empty()) return;
+  if (missing.empty()) return wording(scene, findings);
   findings.push_back(
       {todo,
        scene.run().ranks[0].output.empty() ? "nobody_prints" : "not_all_printed",

@@ -2,6 +2,7 @@
 
 #include "judge/collectives.hpp"
 #include "judge/rules/rules.hpp"
+#include "judge/secret.hpp"
 
 namespace checker::rules {
 
@@ -18,7 +19,9 @@ std::string doing(Phase phase) {
     case Phase::evaluating:
       return "in evaluation";
     case Phase::reporting:
+    case Phase::saving:
       return "after an evaluation, printing or saving";
+    case Phase::closing:
     case Phase::leaving:
       return "near its end";
   }
@@ -84,9 +87,19 @@ class Trouble {
     return lines;
   }
 
-  // The rank whose place tells which TODO it is: the one that the student's step is about.
+  // Where a rank was when it left. After the last epoch that is the program's end, come too early.
+  static Phase phase_of_leaving(const RankSeen& rank) {
+    const bool trained = rank.passes_over(Split::validation).size() == kSecretEpochs;
+    return rank.shutdown_event || trained ? Phase::leaving : last_phase(rank);
+  }
+
+  // The rank whose place tells which TODO it is: the one that the student's step is about. One that
+  // left is the reason why others wait.
   int blame() const {
     std::vector<int> candidates;
+    for (const auto& rank : run_.ranks) {
+      if (has_left(rank)) candidates.push_back(blame_for(scene_, rank, phase_of_leaving(rank)));
+    }
     const auto add = [&](const RankSeen& rank) {
       const auto* collective = waiting_in(rank);
       const auto phase = collective ? phase_at(rank, collective->event) : last_phase(rank);

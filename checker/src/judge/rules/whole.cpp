@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/secret.hpp"
 
@@ -14,12 +15,38 @@ std::string seen_in_words(const RankSeen& rank) {
          std::to_string(rank.steps.size()) + " optimizer steps";
 }
 
-bool is_whole(const RankSeen& rank) {
+size_t training_batches(const RankSeen& rank) {
   size_t batches = 0;
   for (const auto* pass : rank.passes_over(Split::train)) batches += pass->batches.size();
-  return rank.passes_over(Split::train).size() == kSecretEpochs &&
-         rank.passes_over(Split::validation).size() == kSecretEpochs &&
-         rank.passes_over(Split::test).size() == 1 && rank.steps.size() == batches;
+  return batches;
+}
+
+bool lacks(const RankSeen& rank, Split split) {
+  const size_t passes = rank.passes_over(split).size();
+  if (split == Split::test) return passes != 1;
+  return passes != kSecretEpochs ||
+         (split == Split::train && rank.steps.size() != training_batches(rank));
+}
+
+constexpr Split kSplits[] = {Split::train, Split::validation, Split::test};
+
+bool is_whole(const RankSeen& rank) {
+  return rank.left_regularly &&
+         std::ranges::none_of(kSplits, [&](Split split) { return lacks(rank, split); });
+}
+
+// The first thing that is missing tells how far the program came.
+int blame(const Scene& scene) {
+  for (const auto split : kSplits) {
+    const bool lacking = std::ranges::any_of(
+        scene.run().ranks, [&](const RankSeen& rank) { return lacks(rank, split); });
+    if (!lacking) continue;
+    return scene.blame({loader_of(split),
+                        split == Split::train ? feature::ddp : feature::all_reduce,
+                        feature::destroy, feature::all_reduce, feature::set_epoch, feature::setup});
+  }
+  return scene.blame({feature::destroy, feature::all_reduce, feature::set_epoch,
+                      feature::test_loader, feature::setup});
 }
 
 }  // namespace
@@ -29,16 +56,13 @@ void whole(const Scene& scene, Findings& findings) {
   std::vector<std::string> evidence;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     const auto& seen = scene.run().ranks[rank];
-    if (is_whole(seen) && seen.left_regularly) continue;
+    if (is_whole(seen)) continue;
     evidence.push_back("rank " + std::to_string(rank) + ", " + scene.where() + ": " +
                        seen_in_words(seen) +
                        (seen.left_regularly ? "" : "; it left without returning from main"));
   }
   if (evidence.empty()) return;
-  const int todo = scene.step.todos.empty() || scene.expects(feature::destroy)
-                       ? scene.blame({feature::destroy})
-                       : scene.step.todos.back();
-  findings.push_back({todo, "cut_short", "The program ends before its work is done.",
+  findings.push_back({blame(scene), "cut_short", "The program ends before its work is done.",
                       "As given it trains " + std::to_string(kSecretEpochs) +
                           " epochs here, evaluates after each and tests at the end, on every rank.",
                       evidence, ""});

@@ -1,9 +1,10 @@
 #pragma once
-/// Step and solution programs, for the verbs that run them.
+/// Step and solution programs: what they are called and where they lie.
+#include <filesystem>
 #include <string>
 
 #include "ladder/ladder.hpp"
-#include "verbs/verbs.hpp"
+#include "support/project.hpp"
 
 namespace checker {
 
@@ -15,11 +16,5 @@ struct Program {
 };
 
 Program find_program(const Project& project, const Step& step, bool solution);
-
-/// The trainer's arguments with --output added, unless there already. Makes the folder.
-Arguments with_output(const Arguments& arguments, const std::filesystem::path& output);
-
-/// True if an argument is this option: "--output" or "--output=...".
-bool has_option(const Arguments& arguments, const std::string& option);
 
 }  // namespace checker

@@ -1,16 +1,10 @@
-#include "verbs/programs.hpp"
+#include "verbs/arguments.hpp"
 
 #include <algorithm>
 
 #include "support/error.hpp"
 
 namespace checker {
-
-Program find_program(const Project& project, const Step& step, bool solution) {
-  const std::string target = (solution ? "solution_" : "step_") + step.digits();
-  return {target, project.build / "bin" / target,
-          project.build / "runs" / (step.name + (solution ? "-solution" : ""))};
-}
 
 bool has_option(const Arguments& arguments, const std::string& option) {
   return std::ranges::any_of(arguments, [&](const std::string& argument) {

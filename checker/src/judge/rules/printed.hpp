@@ -1,0 +1,19 @@
+#pragma once
+/// Numbers in what a rank printed.
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace checker::rules {
+
+/// The number that follows a word in a line, at most a few signs after it; or nothing.
+std::optional<double> number_after(const std::string& line, std::string_view word);
+
+/// Every number in some lines of text.
+std::vector<double> numbers_in(const std::vector<std::string>& lines);
+
+/// Whether a loss is among them; three decimals are enough to recognise it.
+bool shown(const std::vector<double>& numbers, double wanted);
+
+}  // namespace checker::rules
