@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "judge/collectives.hpp"
+#include "judge/divergence.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/secret.hpp"
 
@@ -44,7 +45,10 @@ bool is_victim(const RankSeen& rank) {
          words.find("imed out") != std::string::npos;
 }
 
-bool has_left(const RankSeen& rank) { return rank.left_regularly && rank.result.exit.success(); }
+// One that was still about to leave when the run was ended counts as well.
+bool has_left(const RankSeen& rank) {
+  return rank.left_regularly && (rank.result.exit.success() || rank.result.ended_by_us);
+}
 
 class Trouble {
  public:
@@ -99,6 +103,9 @@ class Trouble {
     std::vector<int> candidates;
     for (const auto& rank : run_.ranks) {
       if (has_left(rank)) candidates.push_back(blame_for(scene_, rank, phase_of_leaving(rank)));
+    }
+    if (const auto feature = first_call_not_shared(run_)) {
+      candidates.push_back(scene_.blame({*feature}));
     }
     const auto add = [&](const RankSeen& rank) {
       const auto* collective = waiting_in(rank);
