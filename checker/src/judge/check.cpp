@@ -39,6 +39,7 @@ void judge_world(const Scene& scene, Findings& all) {
   }
   rules::collectives(scene, findings);
   rules::gradients(scene, findings);
+  rules::standstill(scene, findings);
   const size_t before_trouble = findings.size();
   if (findings.empty()) rules::trouble(scene, findings);
   if (findings.size() == before_trouble) {  // else what came later tells nothing

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "judge/catalogue_run.hpp"
+#include "judge/oracle.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
 #include "terminal/terminal.hpp"
@@ -56,7 +57,7 @@ void print_matrix(const std::vector<SampleResult>& results) {
 
 // How far apart right and wrong are, which is what the tolerance rests on.
 void print_deviations(const std::vector<SampleResult>& results) {
-  double largest_right = 0, smallest_wrong = 1e300;
+  double largest_right = 0, smallest_wrong = kUnknown;
   for (const auto& result : results) {
     if (!result.built) continue;
     if (result.sample.wanted == Wanted::accepted) {
@@ -66,9 +67,12 @@ void print_deviations(const std::vector<SampleResult>& results) {
     }
   }
   std::array<char, 120> text{};
-  std::snprintf(text.data(), text.size(),
-                "Largest relative deviation of a right program %.1e; smallest of a wrong one %.1e.",
-                largest_right, smallest_wrong);
+  std::snprintf(text.data(), text.size(), "Largest relative deviation of a right program: %.1e",
+                largest_right);
+  terminal::say(text.data());
+  if (smallest_wrong >= kUnknown) return;
+  std::snprintf(text.data(), text.size(), "Smallest of a wrong one that shows by numbers: %.1e",
+                smallest_wrong);
   terminal::say(text.data());
 }
 

@@ -71,6 +71,13 @@ class Trouble {
     waiting();
   }
 
+  // Where each rank stands.
+  std::vector<std::string> states() const {
+    std::vector<std::string> lines;
+    for (size_t rank = 0; rank < run_.ranks.size(); ++rank) lines.push_back(state_of(rank));
+    return lines;
+  }
+
  private:
   std::string state_of(size_t rank) const {
     const auto& seen = run_.ranks[rank];
@@ -83,13 +90,11 @@ class Trouble {
     return name + " is in no collective; last seen " + doing(last_phase(seen));
   }
 
-  static Phase last_phase(const RankSeen& rank) { return phase_at(rank, rank.log.events.size()); }
-
-  std::vector<std::string> states() const {
-    std::vector<std::string> lines;
-    for (size_t rank = 0; rank < run_.ranks.size(); ++rank) lines.push_back(state_of(rank));
-    return lines;
+  bool waits_in(size_t rank, const CollectiveSeen* collective) const {
+    return waiting_in(run_.ranks[rank]) == collective;
   }
+
+  static Phase last_phase(const RankSeen& rank) { return phase_at(rank, rank.log.events.size()); }
 
   // Where a rank was when it left. After the last epoch that is the program's end, come too early.
   static Phase phase_of_leaving(const RankSeen& rank) {
@@ -132,8 +137,10 @@ class Trouble {
     }
     const auto mismatch = find_mismatch(run_, false);
     if (mismatch) {
-      evidence.emplace_back("the first that do not fit together:");
-      for (auto& line : in_words(scene_, *mismatch)) evidence.push_back(std::move(line));
+      if (!waits_in(mismatch->rank_a, mismatch->a) || !waits_in(mismatch->rank_b, mismatch->b)) {
+        evidence.emplace_back("the first that do not fit together:");
+        for (auto& line : in_words(scene_, *mismatch)) evidence.push_back(std::move(line));
+      }
       findings_.push_back(
           {blame(), "ranks_meet_in_different_collectives",
            "The ranks wait in collectives that do not fit together (they differ in their " +
@@ -195,5 +202,12 @@ class Trouble {
 }  // namespace
 
 void trouble(const Scene& scene, Findings& findings) { Trouble(scene, findings).judge(); }
+
+void standstill(const Scene& scene, Findings& findings) {
+  if (findings.empty() || !scene.run().result.stopped) return;
+  auto& evidence = findings.front().evidence;
+  evidence.emplace_back("then nothing went on:");
+  for (auto& line : Trouble(scene, findings).states()) evidence.push_back(std::move(line));
+}
 
 }  // namespace checker::rules
