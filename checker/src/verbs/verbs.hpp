@@ -23,6 +23,7 @@ int run_list(const Project& project, const Arguments& arguments);
 int run_progress(const Project& project, const Arguments& arguments);
 int run_run(const Project& project, const Arguments& arguments);
 int run_site(const Project& project, const Arguments& arguments);
+int run_lab(const Project& project, const Arguments& arguments);
 int run_test(const Project& project, const Arguments& arguments);
 int run_verify(const Project& project, const Arguments& arguments);
 int run_render(const Project& project, const Arguments& arguments);
