@@ -38,7 +38,7 @@ Finding finding(int todo) { return {todo, "id", "what", "why", {}, ""}; }
 
 TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
   const auto& step = ladder().step("03");
-  const auto found = states(to_verdicts(ladder(), step, {finding(4), finding(6)}, {}, false));
+  const auto found = states(to_verdicts(ladder(), ladder().trainer, step, {finding(4), finding(6)}, {}, false));
   EXPECT_EQ(found.at(4), State::wrong);
   EXPECT_EQ(found.at(5), State::not_judged);
   EXPECT_EQ(found.at(6), State::not_judged);
@@ -46,7 +46,7 @@ TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
 
 TEST(Verdicts, WhatIsAsGivenIsOpenRatherThanWrong) {
   const auto& step = ladder().step("03");
-  const auto found = states(to_verdicts(ladder(), step, {finding(6)}, {6, 7}, false));
+  const auto found = states(to_verdicts(ladder(), ladder().trainer, step, {finding(6)}, {6, 7}, false));
   EXPECT_EQ(found.at(5), State::done);
   EXPECT_EQ(found.at(6), State::open);
   EXPECT_EQ(found.at(7), State::done);  // nothing was found, however it was done
@@ -54,7 +54,7 @@ TEST(Verdicts, WhatIsAsGivenIsOpenRatherThanWrong) {
 
 TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
   const auto& step = ladder().step("06");
-  const auto found = states(to_verdicts(ladder(), step, {finding(11)}, {}, true));
+  const auto found = states(to_verdicts(ladder(), ladder().trainer, step, {finding(11)}, {}, true));
   EXPECT_EQ(found.at(11), State::wrong);
   EXPECT_EQ(found.at(12), State::not_judged);
   EXPECT_EQ(found.at(13), State::not_judged);
@@ -62,22 +62,22 @@ TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
 
 TEST(Verdicts, AnEarlierTodoThatNoLongerHoldsIsNamed) {
   const auto& step = ladder().step("06");
-  const auto verdicts = to_verdicts(ladder(), step, {finding(8)}, {}, false);
+  const auto verdicts = to_verdicts(ladder(), ladder().trainer, step, {finding(8)}, {}, false);
   EXPECT_EQ(states(verdicts).at(8), State::wrong);
 }
 
 TEST(Verdicts, UntouchedAreThoseWhosePlacesReadAsGiven) {
   const auto& step = ladder().step("03");
   const auto given = render(ladder(), ladder().trainer, step, Rendering::step);
-  EXPECT_EQ(untouched_todos(ladder(), step, given), (std::set<int>{4, 5, 6, 7}));
+  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, given), (std::set<int>{4, 5, 6, 7}));
   auto edited = given;
   const std::string code = "data::samplers::RandomSampler(*train_set.size())";
   const auto place = given.find("auto train_loader");
   ASSERT_NE(place, std::string::npos);
   edited.replace(place, 4, "const auto");
-  EXPECT_EQ(untouched_todos(ladder(), step, edited), (std::set<int>{4, 6, 7}));
+  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, edited), (std::set<int>{4, 6, 7}));
   const auto solved = render(ladder(), ladder().trainer, step, Rendering::solution);
-  EXPECT_EQ(untouched_todos(ladder(), step, solved), std::set<int>{});
+  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, solved), std::set<int>{});
 }
 
 TEST(CompileErrors, ShowTheFirstAtTheStudentsLine) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "judge/compile.hpp"
 #include "judge/verdicts.hpp"
@@ -27,9 +28,10 @@ std::string in_words(const Report& report) {
 }
 
 bool known_as_given(const Ladder& ladder, const Sample& sample) {
-  const auto untouched = untouched_todos(ladder, *sample.step, sample.text);
+  const auto& source = sample.job ? ladder.job : ladder.trainer;
+  const auto untouched = untouched_todos(ladder, source, *sample.step, sample.text);
   return std::ranges::all_of(sample.step->todos, [&](int todo) {
-    return untouched.contains(todo) || !ladder.trainer.todos().contains(todo);
+    return untouched.contains(todo) || !source.todos().contains(todo);
   });
 }
 
@@ -59,28 +61,61 @@ void hold_against(SampleResult& result, const Ladder& ladder) {
   if (first && !result.blamed_rightly) result.problem = "blamed on " + in_words(report);
 }
 
+// Job scripts start the solution's trainer, one for all.
+std::string piece_name(const Sample& sample) {
+  return sample.job ? sample.step->name + "_trainer" : sample.name;
+}
+
+std::vector<WorkPiece> pieces_of(const Ladder& ladder, std::span<const Sample> samples) {
+  std::vector<WorkPiece> pieces;
+  for (const auto& sample : samples) {
+    const auto name = piece_name(sample);
+    if (std::ranges::find(pieces, name, &WorkPiece::name) != pieces.end()) continue;
+    const auto text = sample.job ? render(ladder, ladder.trainer, *sample.step, Rendering::solution)
+                                 : sample.text;
+    pieces.push_back({name, text, {}, {}});
+  }
+  return pieces;
+}
+
 }  // namespace
 
 std::vector<Sample> catalogue_samples(const Ladder& ladder,
                                       const std::vector<CatalogueEntry>& catalogue) {
   std::vector<Sample> samples;
-  const auto add = [&](int todo, const std::string& name, const std::string& text, Wanted wanted,
-                       const Step& step, bool quick, const std::string& words) {
-    samples.push_back({todo, name, text, wanted, &step, quick, words});
+  const auto add = [&](const Step& step, bool job) {
+    const auto& source = job ? ladder.job : ladder.trainer;
+    const auto here = [&](int todo) { return source.todos().contains(todo); };
+    if (std::ranges::none_of(step.todos, here)) return;
+    const auto solved = render(ladder, source, step, Rendering::solution);
+    samples.push_back({.name = step.name + "_as_given",
+                       .text = render(ladder, source, step, Rendering::step),
+                       .wanted = Wanted::open,
+                       .step = &step,
+                       .quick = true,
+                       .job = job});
+    samples.push_back({.name = step.name + "_solution",
+                       .text = solved,
+                       .wanted = Wanted::accepted,
+                       .step = &step,
+                       .quick = true,
+                       .job = job});
+    for (const auto& entry : catalogue) {
+      const bool own = std::ranges::find(step.todos, entry.todo) != step.todos.end();
+      if (!own || !here(entry.todo)) continue;
+      samples.push_back({.todo = entry.todo,
+                         .name = entry.name,
+                         .text = apply(entry, solved),
+                         .wanted = entry.wrong ? Wanted::rejected : Wanted::accepted,
+                         .step = &step,
+                         .quick = entry.quick,
+                         .job = job,
+                         .words = entry.words});
+    }
   };
   for (const auto& step : ladder.steps) {
-    const bool trains = std::ranges::any_of(
-        step.todos, [&](int todo) { return ladder.trainer.todos().contains(todo); });
-    if (!trains) continue;
-    const auto given = render(ladder, ladder.trainer, step, Rendering::step);
-    const auto solved = render(ladder, ladder.trainer, step, Rendering::solution);
-    add(0, step.name + "_as_given", given, Wanted::open, step, true, "");
-    add(0, step.name + "_solution", solved, Wanted::accepted, step, true, "");
-    for (const auto& entry : catalogue) {
-      if (std::ranges::find(step.todos, entry.todo) == step.todos.end()) continue;
-      add(entry.todo, entry.name, apply(entry, solved),
-          entry.wrong ? Wanted::rejected : Wanted::accepted, step, entry.quick, entry.words);
-    }
+    add(step, /*job=*/false);
+    add(step, /*job=*/true);
   }
   return samples;
 }
@@ -93,26 +128,24 @@ std::vector<SampleResult> judge_samples(const Project& project, const Ladder& la
   // A few at a time, so that something is to be seen soon.
   constexpr size_t kBatch = 4;
   for (size_t from = 0; from < samples.size(); from += kBatch) {
-    std::vector<WorkPiece> pieces;
-    for (size_t i = from; i < std::min(from + kBatch, samples.size()); ++i) {
-      pieces.push_back({samples[i].name, samples[i].text, {}, {}});
-    }
+    const auto batch = std::span(samples).subspan(from, std::min(kBatch, samples.size() - from));
+    auto pieces = pieces_of(ladder, batch);
     workshop.build(pieces);
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      SampleResult result;
-      result.sample = samples[from + i];
-      result.built = !pieces[i].program.empty();
+    for (const auto& sample : batch) {
+      const auto piece = std::ranges::find(pieces, piece_name(sample), &WorkPiece::name);
+      SampleResult result{.sample = sample, .built = !piece->program.empty()};
       if (result.built) {
         CheckOptions options;
         options.device = how.device;
-        options.program = pieces[i].program.string();
+        options.program = piece->program.string();
+        if (sample.job) options.job_script = sample.text;
         options.build = false;
-        result.report = check_step(project, ladder, *samples[from + i].step, options);
+        result.report = check_step(project, ladder, *sample.step, options);
         hold_against(result, ladder);
       } else {
-        const auto folder = project.build / "workshop" / pieces[i].name / "train.cpp";
-        const auto error = first_error(pieces[i].output, folder, folder.string());
-        result.problem = "does not compile: " + (error ? error->message : "see " + folder.string());
+        const auto source = project.build / "workshop" / piece->name / "train.cpp";
+        const auto error = first_error(piece->output, source, source.string());
+        result.problem = "does not compile: " + (error ? error->message : "see " + source.string());
       }
       if (on_result) on_result(result);
       results.push_back(std::move(result));

@@ -22,6 +22,7 @@ struct Sample {
   Wanted wanted = Wanted::rejected;
   const Step* step = nullptr;
   bool quick = false;
+  bool job = false;   ///< a job script; else a trainer
   std::string words;  ///< the belief behind a wrong edit; why a variant is right
 };
 

@@ -5,6 +5,7 @@
 
 #include "judge/compile.hpp"
 #include "judge/experiment.hpp"
+#include "judge/job_check.hpp"
 #include "judge/oracle.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/secret.hpp"
@@ -74,14 +75,22 @@ class Check {
   }
 
   Report run() {
+    const bool student = options_.program.empty() && !options_.solution;
     const std::string text = options_.program.empty() ? read_file(source_) : "";
-    if (options_.program.empty() && !options_.solution && as_given(text)) return all_open();
+    const std::string job = job_text();
+    if (student && as_given(ladder_.trainer, text) && (job.empty() || as_given(ladder_.job, job))) {
+      return all_open();
+    }
     const auto begin_build = std::chrono::steady_clock::now();
     if (!build()) return report_;
     report_.build_seconds = since(begin_build);
     const auto begin = std::chrono::steady_clock::now();
-    judge(options_.solution || !options_.program.empty() ? std::set<int>{}
-                                                         : untouched_todos(ladder_, step_, text));
+    const auto untouched = [&](const Source& source, const std::string& in) {
+      return student ? untouched_todos(ladder_, source, step_, in) : std::set<int>{};
+    };
+    if (options_.job_script.empty()) judge(untouched(ladder_.trainer, text));
+    if (!job.empty()) judge_job(job, untouched(ladder_.job, job));
+    not_checked();
     report_.judge_seconds = since(begin);
     return report_;
   }
@@ -91,8 +100,16 @@ class Check {
     if (options_.on_stage) options_.on_stage(text);
   }
 
-  bool as_given(const std::string& text) const {
-    return text == render(ladder_, ladder_.trainer, step_, Rendering::step);
+  bool as_given(const Source& source, const std::string& text) const {
+    return text == render(ladder_, source, step_, Rendering::step);
+  }
+
+  // Empty for a step without TODOs in its job script.
+  std::string job_text() const {
+    if (!options_.job_script.empty()) return options_.job_script;
+    if (!options_.program.empty() || !ladder_.edits_job(step_)) return "";
+    const auto folder = options_.solution ? fs::path("solutions") / step_.name : fs::path("sbatch");
+    return read_file(project_.source / folder / (step_.name + ".sbatch"));
   }
 
   void add_verdict(int todo, State state, const std::string& reason) {
@@ -165,8 +182,36 @@ class Check {
       measure(scene);
       cut_off = cut_off || !trials[i].run.result.success();
     }
-    report_.verdicts = to_verdicts(ladder_, step_, findings, untouched, cut_off);
-    not_checked();
+    report_.verdicts = to_verdicts(ladder_, ladder_.trainer, step_, findings, untouched, cut_off);
+  }
+
+  void judge_job(const std::string& script, const std::set<int>& untouched) {
+    const bool trains = std::ranges::none_of(
+        report_.verdicts, [](const Verdict& verdict) { return verdict.state == State::wrong; });
+    const auto impossible = trains ? job_check_impossible(project_)
+                                   : std::optional<std::string>("the trainer is wrong");
+    if (impossible) {
+      for (const int todo : step_.todos) {
+        if (!ladder_.job.todos().contains(todo)) continue;
+        add_verdict(todo, untouched.contains(todo) ? State::open : State::not_judged,
+                    trains ? "there is no Slurm to try it on" : *impossible);
+      }
+      if (trains) report_.not_checked.push_back("the job script: " + *impossible);
+      return;
+    }
+    stage("running it as a job");
+    const TemporaryFolder temporary;
+    const fs::path folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
+    auto secret = make_secret(options_.seed != 0 ? options_.seed : fresh_seed(), folder);
+    secret.insert(secret.end(), {"--device", "cpu"});
+    const auto findings = check_job(
+        project_, ladder_, step_,
+        {.script = script, .trainer = fs::absolute(program_), .secret = secret, .folder = folder});
+    auto verdicts = to_verdicts(ladder_, ladder_.job, step_, findings, untouched, false);
+    report_.verdicts.insert(report_.verdicts.end(), std::make_move_iterator(verdicts.begin()),
+                            std::make_move_iterator(verdicts.end()));
+    report_.not_checked.emplace_back(
+        "GPUs under Slurm: those of the rehearsal's nodes are stand-ins");
   }
 
   void measure(const Scene& scene) {
@@ -217,10 +262,6 @@ class Check {
   }
 
   void not_checked() {
-    for (const int todo : step_.todos) {
-      if (ladder_.trainer.todos().contains(todo)) continue;
-      add_verdict(todo, State::not_judged, "job scripts are judged on a Slurm, and there is none");
-    }
     if (options_.device == "cpu") {
       report_.not_checked.emplace_back("GPUs and NCCL: this was judged on CPUs, over Gloo");
     } else {

@@ -18,7 +18,9 @@ struct CheckOptions {
   uint64_t seed = 0;    ///< of the secret data; 0: another one each time
   bool build = true;    ///< false: judge what was built before
   std::string program;  ///< judge this program instead of a step's target; implies !build
-  std::string keep;     ///< a folder to leave the evidence in; empty: nothing is left
+  /// Judge this job script, run with the program, and not the program itself.
+  std::string job_script;
+  std::string keep;  ///< a folder to leave the evidence in; empty: nothing is left
   /// Told what is going on, for a progress line; may be empty.
   std::function<void(std::string_view)> on_stage = {};
 };

@@ -41,20 +41,22 @@ bool contains(const std::vector<std::string>& text, const std::vector<std::strin
 
 }  // namespace
 
-std::set<int> untouched_todos(const Ladder& ladder, const Step& step, const std::string& text) {
-  const auto given = code_lines(render(ladder, ladder.trainer, step, Rendering::step));
+std::set<int> untouched_todos(const Ladder& ladder, const Source& source, const Step& step,
+                              const std::string& text) {
+  const auto given = code_lines(render(ladder, source, step, Rendering::step));
   const auto lines = code_lines(text);
   std::set<int> untouched;
   for (const int todo : step.todos) {
-    const auto places = places_of(todo, given, ladder.trainer.comment());
+    const auto places = places_of(todo, given, source.comment());
     const auto unchanged = [&](const auto& place) { return contains(lines, place); };
     if (!places.empty() && std::ranges::all_of(places, unchanged)) untouched.insert(todo);
   }
   return untouched;
 }
 
-std::vector<Verdict> to_verdicts(const Ladder& ladder, const Step& step, const Findings& findings,
-                                 const std::set<int>& untouched, bool cut_off) {
+std::vector<Verdict> to_verdicts(const Ladder& ladder, const Source& source, const Step& step,
+                                 const Findings& findings, const std::set<int>& untouched,
+                                 bool cut_off) {
   std::map<int, std::vector<Finding>> by_todo;
   for (const auto& finding : findings) by_todo[finding.todo].push_back(finding);
   // A step judged for what it got ready-made is not judged for the rest: what depends on it is not
@@ -72,7 +74,7 @@ std::vector<Verdict> to_verdicts(const Ladder& ladder, const Step& step, const F
   };
   std::vector<Verdict> verdicts;
   for (const int todo : step.todos) {
-    if (!ladder.trainer.todos().contains(todo)) continue;  // of a job script
+    if (!source.todos().contains(todo)) continue;  // done in another file
     Verdict verdict{.todo = todo, .state = State::done, .findings = {}, .reason = ""};
     const int waiting = waits_for(todo);
     if (waiting != 0) {

@@ -1,0 +1,142 @@
+#include "jobs/job_site.hpp"
+
+#include <algorithm>
+
+#include "evidence/log.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char *kTrainer = "trainer-", *kLauncher = "launcher-";
+
+// For a shell, whatever is in it.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char sign : word) text += sign == '\'' ? std::string("'\\''") : std::string(1, sign);
+  return text + "'";
+}
+
+std::vector<std::string> split_at_zeros(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\0', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+std::string first_line(const fs::path& file) {
+  const auto lines = split_lines(read_file(file));
+  return lines.empty() ? "" : std::string(lines.front());
+}
+
+// What one start left behind; its files have one name and several endings.
+StartSeen read_start(const fs::path& host_file) {
+  const auto with = [&](const char* ending) {
+    return fs::path(host_file).replace_extension(ending);
+  };
+  StartSeen start;
+  start.host = first_line(host_file);
+  start.parent = std::atoi(first_line(with(".parent")).c_str());
+  start.arguments = split_at_zeros(read_file(with(".arguments")));
+  for (const auto& entry : split_at_zeros(read_file(with(".environment")))) {
+    const auto equals = entry.find('=');
+    if (equals != std::string::npos) {
+      start.environment[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
+  }
+  if (fs::exists(with(".log"))) start.log = with(".log");
+  return start;
+}
+
+}  // namespace
+
+JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
+                 const std::string& script, const fs::path& trainer,
+                 const std::vector<std::string>& options)
+    : folder_(std::move(folder)),
+      script_(fs::path("sbatch") / (step.name + ".sbatch")),
+      seen_(folder_ / "seen") {
+  fs::create_directories(seen_);
+  write_file(folder_ / script_, script);
+  write_file(folder_ / "sbatch" / "site.conf", "# A cluster without any specialities.\n");
+  std::string become = "exit 0";
+  if (!options.empty()) {
+    // Sparse: only what is written takes room.
+    become =
+        "truncate -s 64M \"$me.log\"\n"
+        "export DISTRIBUTED_UTILS_RECORD=\"$me.log\" OMP_NUM_THREADS=1\nexec " +
+        quoted(trainer.string());
+    for (const auto& option : options) become += " " + quoted(option);
+    become += " --output \"$me.output\"";
+  }
+  for (const char* kind : {"step_", "solution_"}) {
+    place_witness(folder_ / "build" / "cpu" / "bin" / (kind + step.digits()), kTrainer, become);
+  }
+  const auto programs = project.source / ".venv" / "bin";
+  for (const auto& entry : fs::directory_iterator(programs)) {
+    const auto name = entry.path().filename();
+    if (name != "torchrun") {
+      fs::create_directories(folder_ / ".venv" / "bin");
+      fs::create_symlink(entry.path(), folder_ / ".venv" / "bin" / name);
+    }
+  }
+  place_witness(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
+                "exec " + quoted((programs / "torchrun").string()) + " \"$@\"");
+}
+
+void JobSite::place_witness(const fs::path& program, const std::string& kind,
+                            const std::string& become) const {
+  // Named last, so that what has a .host is whole.
+  const std::string text = "#!/bin/bash\nme=$(mktemp -u " +
+                           quoted((seen_ / (kind + "XXXXXXXX")).string()) +
+                           ")\n"
+                           "cat /proc/$$/environ >\"$me.environment\"\n"
+                           "printf '%s\\0' \"$@\" >\"$me.arguments\"\n"
+                           "echo $PPID >\"$me.parent\"\n"
+                           "hostname >\"$me.new\" && mv \"$me.new\" \"$me.host\"\n" +
+                           become + "\n";
+  write_file(program, text);
+  fs::permissions(program, fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec,
+                  fs::perm_options::add);
+}
+
+uint64_t JobSite::progress() const {
+  uint64_t seen = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(seen_)) {
+    seen += 1 + (entry.path().extension() == ".log" ? LiveLog(entry.path()).length() : 0);
+  }
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (entry.path().extension() == ".out") seen += fs::file_size(entry.path(), ignored);
+  }
+  return seen;
+}
+
+void JobSite::read(JobSeen& job) const {
+  std::vector<fs::path> hosts, outputs;
+  for (const auto& entry : fs::directory_iterator(seen_)) {
+    if (entry.path().extension() == ".host") hosts.push_back(entry.path());
+  }
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (entry.path().extension() == ".out") outputs.push_back(entry.path());
+  }
+  std::ranges::sort(hosts);
+  std::ranges::sort(outputs);
+  for (const auto& file : hosts) {
+    const bool launcher = file.filename().string().starts_with(kLauncher);
+    (launcher ? job.launchers : job.trainers).push_back(read_start(file));
+  }
+  for (const auto& file : outputs) {
+    for (const auto& line : split_lines(read_file(file))) job.output.emplace_back(line);
+  }
+}
+
+}  // namespace checker

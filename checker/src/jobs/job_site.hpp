@@ -1,0 +1,39 @@
+#pragma once
+/// The folder that a job script is submitted from: the script as it is, and in place of trainer and
+/// torchrun witnesses, which write down how they were started and then become the real ones.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "jobs/job.hpp"
+#include "ladder/ladder.hpp"
+#include "support/project.hpp"
+
+namespace checker {
+
+class JobSite {
+ public:
+  /// folder: an empty one that all nodes see. options: the trainer's, in place of those that the
+  /// script gives; without any the trainer ends at once, having been seen.
+  JobSite(const Project& project, const Step& step, std::filesystem::path folder,
+          const std::string& script, const std::filesystem::path& trainer,
+          const std::vector<std::string>& options);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  /// From the folder.
+  const std::filesystem::path& script() const { return script_; }
+
+  /// Grows as long as the job gets anywhere.
+  uint64_t progress() const;
+  /// Adds what the witnesses saw and what the job wrote.
+  void read(JobSeen& job) const;
+
+ private:
+  void place_witness(const std::filesystem::path& program, const std::string& kind,
+                     const std::string& become) const;
+
+  std::filesystem::path folder_, script_, seen_;
+};
+
+}  // namespace checker

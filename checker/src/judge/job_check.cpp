@@ -1,0 +1,77 @@
+#include "judge/job_check.hpp"
+
+#include <algorithm>
+
+#include "jobs/run_job.hpp"
+#include "judge/experiment.hpp"
+#include "judge/job_rules.hpp"
+#include "judge/secret.hpp"
+#include "lab/impossible.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kPatience = 20s;  // torchrun takes some seconds to be there
+
+std::vector<double> reported_by_first(const JobSeen& job) {
+  for (const auto& start : job.trainers) {
+    if (start.log.empty()) continue;
+    RankSeen rank;
+    rank.log = read_log(start.log);
+    interpret(rank);
+    const bool first = std::ranges::any_of(rank.groups, [](const GroupSeen& group) {
+      return group.name == "world" && group.rank == 0;
+    });
+    if (first) return rank.reported;
+  }
+  return {};
+}
+
+// What one rank comes to with the global batch of so many.
+std::vector<double> reported_alone(const JobCheckOptions& options, size_t ranks) {
+  if (ranks == 0) return {};
+  auto arguments = options.secret;
+  arguments.insert(arguments.end(), {"--batch-size", std::to_string(ranks * kSecretBatch)});
+  const auto trials = run_experiment({.program = options.trainer,
+                                      .folder = options.folder / "alone",
+                                      .options = arguments,
+                                      .worlds = {1}});
+  const auto& rank = trials.front().run.ranks.front();
+  return rank.result.exit.success() ? rank.reported : std::vector<double>();
+}
+
+}  // namespace
+
+std::optional<std::string> job_check_impossible(const Project& project) {
+  if (const auto why = lab_impossible()) return why;
+  if (!fs::exists(project.source / ".venv" / "bin" / "torchrun")) {
+    return "torchrun is not there, which job scripts start. Mend: ./workbook test installs it.";
+  }
+  return std::nullopt;
+}
+
+Findings check_job(const Project& project, const Ladder& ladder, const Step& step,
+                   const JobCheckOptions& options) {
+  const LabOptions cluster;
+  const auto lab = Lab::start(cluster);
+  const JobSite at_work(project, step, options.folder / "job", options.script, options.trainer,
+                        options.secret);
+  const JobSite only_seen(project, step, options.folder / "other-job", options.script,
+                          options.trainer, {});
+  const auto job = run_job(lab, at_work, kPatience);
+  // What a job that did not end would do again, nobody has to wait for.
+  const auto other = job.completed() ? run_job(lab, only_seen, kPatience) : JobSeen();
+  return judge_job({.job = job,
+                    .other = other,
+                    .ladder = ladder,
+                    .step = step,
+                    .gpus_per_node = cluster.gpus_per_node,
+                    .reported = reported_by_first(job),
+                    .alone = reported_alone(options, job.trainers.size())});
+}
+
+}  // namespace checker

@@ -1,0 +1,25 @@
+#pragma once
+/// Judging a job script: it is submitted, as it is, to a Slurm of our own.
+#include <optional>
+#include <string>
+
+#include "judge/scene.hpp"
+#include "support/project.hpp"
+
+namespace checker {
+
+struct JobCheckOptions {
+  std::string script;               ///< its text
+  std::filesystem::path trainer;    ///< a program that does what the step's trainer does
+  std::vector<std::string> secret;  ///< the trainer's options (see judge/secret.hpp)
+  std::filesystem::path folder;     ///< an empty one, for what the jobs leave behind
+};
+
+/// Why job scripts cannot be judged here, or nothing.
+std::optional<std::string> job_check_impossible(const Project& project);
+
+/// Throws Error where the lab itself fails.
+Findings check_job(const Project& project, const Ladder& ladder, const Step& step,
+                   const JobCheckOptions& options);
+
+}  // namespace checker
