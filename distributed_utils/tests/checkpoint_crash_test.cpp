@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "checkpoint_directory.hpp"
 #include "distributed_utils/checkpoint.hpp"
 #include "ranks.hpp"
 #include "small_run.hpp"
@@ -82,6 +83,9 @@ TEST(KilledSave, AtEachSystemCallCostsNoCheckpoint) {
     const int64_t step = run.newest();
     ++newest[step];
     EXPECT_TRUE(step == 2 || step == 3) << "killed at stop " << stop;
+    for (const int64_t named : detail::checkpoint_steps(run.directory)) {
+      EXPECT_EQ(run.checkpoints.load(named).step(), named) << "killed at stop " << stop;
+    }
     run.save(4);  // as if nothing had been
     run.expect_newest(4);
     EXPECT_EQ(std::distance(fs::directory_iterator(run.directory), {}), 2) << stop;
@@ -109,14 +113,17 @@ TEST(KilledSave, ReplacingTheSameStepAlwaysLeavesOne) {
 TEST(KilledSave, AtRandomMomentsCostsNoCheckpoint) {
   const ranks::TemporaryFolder folder;
   SmallRun run(folder.path());
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
   run.save(1);
+  const auto one_save = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
   std::mt19937 random(3);
   int64_t last = 1;
   for (int kills = 0; kills < 60; ++kills) {
     const pid_t child = fork_child([&] {
       for (int64_t step = last + 1;; ++step) run.save(step);
     });
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 40'000));
+    std::this_thread::sleep_for(one_save * (random() % 300) / 100);
     kill(child, SIGKILL);
     wait_for(child);
     const int64_t newest = run.newest();
