@@ -1,17 +1,14 @@
 // A power failure keeps what was synced, in any order. So the order of system calls of a save is
 // looked at: nothing gets its name before it is on disk.
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <signal.h>  // NOLINT(modernize-deprecated-headers): raise is POSIX's
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
+#include "children.hpp"
 #include "distributed_utils/checkpoint.hpp"
 #include "ranks.hpp"
 #include "small_run.hpp"
@@ -20,8 +17,6 @@ namespace distributed_utils {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kNotAllowed = 77;
 
 /// Files written, synced and renamed: "write <path>", "sync <path>", "rename <from> <to>".
 using Events = std::vector<std::string>;
@@ -40,7 +35,10 @@ std::string path_of(pid_t child, uint64_t descriptor) {
   return fs::read_symlink(link, ignored).string();
 }
 
-void note(Events& events, pid_t child, const __ptrace_syscall_info& call) {
+void note(Events& events, pid_t child) {
+  __ptrace_syscall_info call = {};
+  if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof call, &call) <= 0) return;
+  if (call.op != PTRACE_SYSCALL_INFO_ENTRY) return;
   const auto& arguments = call.entry.args;
   const auto renamed = [&](size_t from, size_t to) {
     events.push_back("rename " + text_of(child, arguments[from]) + " " +
@@ -67,45 +65,14 @@ void note(Events& events, pid_t child, const __ptrace_syscall_info& call) {
   }
 }
 
-struct Traced {
-  pid_t child;
-  int status;
-  Events events;
-};
-
-Traced trace(const std::function<void()>& body) {
-  torch::set_num_threads(1);
-  Traced traced = {.child = fork(), .status = 0, .events = {}};
-  const pid_t child = traced.child;
-  if (child == 0) {
-    if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(kNotAllowed);
-    raise(SIGSTOP);
-    body();
-    _exit(0);
-  }
-  waitpid(child, &traced.status, 0);
-  ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD);
-  while (WIFSTOPPED(traced.status)) {
-    __ptrace_syscall_info call = {};
-    if (ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof call, &call) > 0 &&
-        call.op == PTRACE_SYSCALL_INFO_ENTRY) {
-      note(traced.events, child, call);
-    }
-    ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
-    waitpid(child, &traced.status, 0);
-  }
-  return traced;
-}
-
 TEST(SavesOrder, SyncsEverythingBeforeItGetsItsName) {
   const ranks::TemporaryFolder folder;
   SmallRun run(folder.path());
   run.save(1);
-  const Traced traced = trace([&] { run.save(2); });
-  if (WIFEXITED(traced.status) && WEXITSTATUS(traced.status) == kNotAllowed) {
-    GTEST_SKIP() << "needs leave to trace a child";
-  }
-  const Events& events = traced.events;
+  children::Traced child = children::fork_traced([&] { run.save(2); });
+  if (children::not_allowed(child)) GTEST_SKIP() << children::kNeedsTracing;
+  Events events;
+  while (children::next_stop(child)) note(events, child.pid);
   const auto first = [&](const std::string& event, size_t from = 0) {
     const auto found = std::find(events.begin() + static_cast<long>(from), events.end(), event);
     EXPECT_NE(found, events.end()) << "there is no " << event;
@@ -123,7 +90,7 @@ TEST(SavesOrder, SyncsEverythingBeforeItGetsItsName) {
   for (const std::string name :
        {"model.safetensors", "optimizer.safetensors", "rank-0.safetensors", "manifest.json"}) {
     const std::string file = hidden + "/" + name;
-    const std::string unnamed = file + "." + std::to_string(traced.child) + ".tmp";
+    const std::string unnamed = file + "." + std::to_string(child.pid) + ".tmp";
     EXPECT_LE(named, first("write " + unnamed)) << name << " is written before the one before it";
     EXPECT_LT(last_write(unnamed), first("sync " + unnamed));
     named = first("rename " + unnamed + " " + file);

@@ -60,20 +60,22 @@ Trainer::Trainer(const Settings& settings, Checkpoint start)
   optimizer_ = std::make_unique<torch::optim::AdamW>((*model_)->parameters(),
                                                      torch::optim::AdamWOptions(0.01));
   step_ = start.step();
-  epoch_ = start.get("epoch", int64_t{0});
-  position_ = start.get("position", int64_t{0});
+  epoch_ = start.get("epoch", 0);
+  position_ = start.get("position", 0);
   for (const auto& state : start.rank_states()) total_ += state.at("total");
   sampler_.skip(position_);
   start.restore(**model_, *optimizer_);
 }
 
-void Trainer::train(int64_t step) {
+void Trainer::train(int64_t step, Checkpoints* each) {
+  if (step_ == step) return;
   for (;; ++epoch_, position_ = 0) {
     sampler_.set_epoch(epoch_);
     sampler_.reset();
     while (const auto batch = sampler_.next(settings_.batch_size)) {
       if (static_cast<int64_t>(batch->size()) < settings_.batch_size) break;
       this->step(*batch);
+      if (each != nullptr) save(*each);
       if (step_ == step) return;
     }
   }

@@ -38,8 +38,8 @@ class Trainer {
   /// to run and from rank to rank.
   Trainer(const Settings& settings, distributed_utils::Checkpoint start);
 
-  /// Trains up to `step`, the last thing that this trainer does.
-  void train(int64_t step);
+  /// Trains up to `step`, the last thing that this trainer does; saves after each if asked to.
+  void train(int64_t step, distributed_utils::Checkpoints* each = nullptr);
   void save(distributed_utils::Checkpoints& checkpoints);
 
   /// Parameters, optimizer state, and what the generator gives next.

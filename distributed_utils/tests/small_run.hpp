@@ -23,7 +23,7 @@ struct SmallRun {
   int64_t newest() {
     distributed_utils::Checkpoint checkpoint = checkpoints.load_latest();
     checkpoint.restore(*model, optimizer);
-    EXPECT_EQ(checkpoint.get("step", int64_t{0}), checkpoint.step());
+    EXPECT_EQ(checkpoint.get("step", 0), checkpoint.step());
     EXPECT_EQ(model->weight[0][0].item<double>(), static_cast<double>(checkpoint.step()));
     return checkpoint.step();
   }

@@ -9,7 +9,7 @@
 ///   const DistributedDataParallel model(module, {.bucket_indices = start.bucket_indices()});
 ///   train_sampler.skip(start.get("position", 0));
 ///   start.restore(*model, *optimizer);  // the last thing before the loop: it sets the generators
-///   for (int64_t epoch = start.get("epoch", int64_t{0}); ...)
+///   for (int64_t epoch = start.get("epoch", 0); ...)
 ///     ... after an optimizer step:
 ///     if (++step % every == 0)
 ///       checkpoints.save(step, *model, *optimizer, {{"epoch", epoch}, {"position", position}});
@@ -30,12 +30,14 @@
 ///                          text before it.
 /// All of it is written into a hidden folder beside it, .step-000001200.tmp, file by file and each
 /// synced; then that folder is synced and renamed. So what has a name that does not begin with a
-/// dot is whole. The same procedure as of databases' files (Pillai et al., All File Systems Are Not
-/// Created Equal, OSDI 2014, section 2); the layout follows PyTorch's distributed checkpoint
+/// dot is whole (why each sync is needed: Pillai et al., All File Systems Are Not Created Equal,
+/// OSDI 2014). The layout follows PyTorch's distributed checkpoint
 /// (docs.pytorch.org/docs/stable/distributed.checkpoint.html): metadata with global shapes and
 /// offsets in one file, tensors by rank in others.
 ///
 /// The directory must be one that all ranks see; ranks of several nodes need a shared file system.
+/// Ranks wait for rank 0, who writes and checks most, no longer than SetupOptions::timeout: set it
+/// higher for checkpoints of tens of gigabytes.
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
@@ -80,13 +82,11 @@ class Checkpoint {
 
   /// A scalar by its name; `otherwise` for an empty checkpoint. Throws Error if another checkpoint
   /// does not have it, or has it with another type.
-  template <std::integral T>
-  T get(const std::string& name, T otherwise) const {
-    return static_cast<T>(whole_number(name, static_cast<int64_t>(otherwise)));
+  int64_t get(const std::string& name, std::integral auto otherwise) const {
+    return whole_number(name, static_cast<int64_t>(otherwise));
   }
-  template <std::floating_point T>
-  T get(const std::string& name, T otherwise) const {
-    return static_cast<T>(real_number(name, otherwise));
+  double get(const std::string& name, std::floating_point auto otherwise) const {
+    return real_number(name, otherwise);
   }
   std::string get(const std::string& name, const std::string& otherwise) const;
 
@@ -96,9 +96,9 @@ class Checkpoint {
   const std::vector<StateDict>& rank_states() const;
 
   /// Puts model, optimizer and this rank's random number generators into the state that was saved;
-  /// every rank of the group calls it. Frees the tensors, so it works once. An empty one does
-  /// nothing. Throws Error on all ranks, and changes nothing, if model or optimizer are not of the
-  /// kind, names and shapes that were saved.
+  /// every rank of the group calls it. Buffers become rank 0's, as in the next training forward.
+  /// Frees the tensors, so it works once. An empty one does nothing. Throws Error on all ranks, and
+  /// changes nothing, if model or optimizer are not of the kind, names and shapes that were saved.
   ///
   /// Generators: torch's default one on the CPU and that of the model's GPU. Where a rank has no
   /// saved state, because the number of ranks or the device is another, they are seeded with the
