@@ -211,52 +211,6 @@ TEST(Ddp, BucketsAreRebuiltAndCanBeGivenToTheNextRun) {
   });
 }
 
-TEST(Ddp, GivenBucketsStayAsTheyAre) {
-  ranks::run(2, [] {
-    const World world = setup();
-    Net net(false);
-    const std::vector<std::vector<size_t>> odd = {{1, 2}, {0}, {3}};
-    const auto model = DistributedDataParallel(net.ptr(), {.bucket_indices = odd});
-    EXPECT_EQ(model->settle_buckets(), odd);
-    for (int step = 0; step < 3; ++step) {
-      loss_of(model->forward(own_rows(step, world))).backward();
-      EXPECT_EQ(model->bucket_indices(), odd);
-    }
-    EXPECT_EQ(model->settle_buckets(), odd);
-  });
-}
-
-TEST(Ddp, SettledBucketsAreThoseOfAllLaterSteps) {
-  ranks::run(2, [] {
-    const World world = setup();
-    Net net(false);
-    const auto model =
-        DistributedDataParallel(net.ptr(), {.bucket_cap_bytes = 400, .first_bucket_bytes = 100});
-    EXPECT_TRUE(model->settle_buckets().empty());
-    const auto before = model->bucket_indices();
-    loss_of(model->forward(own_rows(0, world))).backward();
-    EXPECT_EQ(model->bucket_indices(), before);
-    const auto settled = model->settle_buckets();
-    EXPECT_FALSE(settled.empty());
-    loss_of(model->forward(own_rows(1, world))).backward();
-    EXPECT_EQ(model->bucket_indices(), settled);
-    EXPECT_EQ(model->settle_buckets(), settled);
-  });
-}
-
-TEST(Ddp, RefusesBucketsOfAnotherModel) {
-  ranks::run(2, [] {
-    setup();
-    Net net(false);  // four trainable parameters
-    using Buckets = std::vector<std::vector<size_t>>;
-    for (const auto& wrong : {Buckets{{0, 1, 2}}, Buckets{{0, 1}, {2, 4}}, Buckets{{0, 1, 2, 2}},
-                              Buckets{{0, 1, 2, 3}, {}}, Buckets{{0, 1, 2, 3, 3}}}) {
-      EXPECT_THAT([&] { DistributedDataParallel(net.ptr(), {.bucket_indices = wrong}); },
-                  ThrowsMessage<Error>(HasSubstr("each of the 4 trainable parameters once")));
-    }
-  });
-}
-
 TEST(Ddp, ForwardsAnySignature) {
   struct Pair : torch::nn::Module {
     std::pair<Tensor, std::map<std::string, Tensor>> forward(const Tensor& input, int times,
