@@ -40,19 +40,24 @@ void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail("sync");
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename");
   close(std::exchange(descriptor_, -1));
-  // The new name itself is on disk only once its folder is. Where folders cannot be synced (some
-  // network file systems) the file is no worse off than an ordinary one.
-  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
-  close(descriptor);
+  // The new name itself is on disk only once its folder is.
+  sync_folder(path_.has_parent_path() ? path_.parent_path() : ".");
 }
 
 void AtomicFile::fail(const char* doing) const {
   const int error = errno;
   throw Error(fmt::format("{}: cannot {} it: {}.{}", path_.string(), doing, std::strerror(error),
                           error == ENOENT ? " Mend: create its folder first." : ""));
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  // EINVAL: cannot be synced; EACCES: others may list it, but not we.
+  if (synced || error == EINVAL || error == ENOTSUP || error == EACCES) return;
+  throw Error(fmt::format("{}: cannot sync it: {}.", folder.string(), std::strerror(error)));
 }
 
 }  // namespace distributed_utils::detail

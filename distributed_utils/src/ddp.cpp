@@ -52,6 +52,33 @@ std::vector<std::vector<size_t>> default_buckets(const std::vector<at::Tensor>& 
   return buckets;
 }
 
+/// Throws Error unless each parameter is in one bucket.
+void check_buckets(const std::vector<std::vector<size_t>>& buckets, size_t parameters) {
+  std::vector<bool> seen(parameters, false);
+  size_t count = 0;
+  bool valid = true;
+  for (const auto& bucket : buckets) {
+    valid = valid && !bucket.empty();
+    for (const size_t index : bucket) {
+      valid = valid && index < parameters && !seen[index];
+      if (valid) seen[index] = true;
+      ++count;
+    }
+  }
+  if (valid && count == parameters) return;
+  throw Error(
+      fmt::format("DistributedDataParallel: bucket_indices do not name each of the {} trainable "
+                  "parameters once. Mend: give those of a run of the same model, or none.",
+                  parameters));
+}
+
+/// With given buckets the first step must not rebuild them.
+class GivenBucketsReducer : public c10d::Reducer {
+ public:
+  using Reducer::Reducer;
+  void keep_buckets() { has_rebuilt_bucket_ = true; }
+};
+
 }  // namespace
 
 /// Declared in the order of destruction, last first: the logger holds the reducer, which holds the
@@ -59,7 +86,7 @@ std::vector<std::vector<size_t>> default_buckets(const std::vector<at::Tensor>& 
 struct DistributedDataParallelBase::State {
   DistributedDataParallelOptions options;
   Group group;
-  std::vector<std::vector<size_t>> buckets;  // at first
+  std::vector<std::vector<size_t>> buckets;  // at first, or given
   // Both null in a group of one rank, whose average is its own gradient: going through the buckets
   // would cost some 10 us a parameter and change no bit.
   std::shared_ptr<c10d::Reducer> reducer;
@@ -78,6 +105,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(
     throw Error("DistributedDataParallel: the module has no parameter that requires a gradient.");
   }
   const bool given = !options.bucket_indices.empty();
+  if (given) check_buckets(options.bucket_indices, parameters.tensors.size());
   state_->buckets = given ? options.bucket_indices : default_buckets(parameters.tensors, options);
   if (state_->group->getSize() == 1) return;
 
@@ -87,12 +115,14 @@ DistributedDataParallelBase::DistributedDataParallelBase(
   c10d::broadcast_coalesced(state_->group, states, kBroadcastBytes);
 
   const std::vector<bool> sparse(parameters.tensors.size(), false);
-  state_->reducer = std::make_shared<c10d::Reducer>(
+  const auto reducer = std::make_shared<GivenBucketsReducer>(
       std::move(parameters.tensors), state_->buckets, state_->group, sparse,
       options.bucket_cap_bytes, options.find_unused_parameters, options.gradient_as_bucket_view,
       std::move(parameters.names), options.first_bucket_bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
       /*bucket_bytes_cap_list=*/std::vector<int64_t>{});
+  if (given) reducer->keep_buckets();
+  state_->reducer = reducer;
   state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
   state_->reducer->set_logger(state_->logger);
 }
@@ -101,7 +131,6 @@ DistributedDataParallelBase::~DistributedDataParallelBase() = default;
 
 void DistributedDataParallelBase::before_forward() {
   if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
-  // With a given layout too: the first step of a resumed run finds the same order again.
   if (state_->reducer->should_rebuild_buckets()) state_->reducer->rebuild_buckets();
   state_->reducer->prepare_for_forward();
   if (!state_->options.broadcast_buffers) return;
@@ -134,6 +163,12 @@ void DistributedDataParallelBase::zero_grad(bool set_to_none) {
 std::vector<std::vector<size_t>> DistributedDataParallelBase::bucket_indices() const {
   if (!state_->reducer) return state_->buckets;
   return state_->logger->get_per_bucket_variable_indices();
+}
+
+std::vector<std::vector<size_t>> DistributedDataParallelBase::settle_buckets() {
+  const auto& reducer = state_->reducer;
+  if (reducer && reducer->should_rebuild_buckets() && !reducer->rebuild_buckets()) return {};
+  return bucket_indices();
 }
 
 namespace detail {

@@ -13,6 +13,7 @@
 
 #include "atomic_file.hpp"
 #include "distributed_utils/error.hpp"
+#include "safetensors_format.hpp"
 
 namespace distributed_utils {
 namespace {
@@ -41,9 +42,7 @@ constexpr uint64_t kMaxHeader = 100'000'000;
 
 const char* type_name(const std::filesystem::path& path, const std::string& name,
                       const at::Tensor& tensor) {
-  for (const auto& [type, text] : kTypes) {
-    if (tensor.scalar_type() == type) return text;
-  }
+  if (const char* text = detail::dtype_name(tensor.scalar_type())) return text;
   fail(path, fmt::format("safetensors has no type for '{}' ({})", name,
                          c10::toString(tensor.scalar_type())));
 }
@@ -83,8 +82,18 @@ at::Tensor read_tensor(std::ifstream& file, const std::filesystem::path& path,
 
 }  // namespace
 
-void save_file(const StateDict& tensors, const std::filesystem::path& path,
-               const std::map<std::string, std::string>& metadata) {
+namespace detail {
+
+const char* dtype_name(at::ScalarType type) {
+  for (const auto& [known, text] : kTypes) {
+    if (type == known) return text;
+  }
+  return nullptr;
+}
+
+void write_safetensors(const StateDict& tensors, const std::filesystem::path& path,
+                       const std::map<std::string, std::string>& metadata,
+                       const std::function<void(const void*, size_t)>& write) {
   json header = json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
@@ -98,14 +107,21 @@ void save_file(const StateDict& tensors, const std::filesystem::path& path,
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data begin aligned
   const uint64_t length = text.size();
-
-  detail::AtomicFile file(path);
-  file.write(&length, sizeof length);
-  file.write(text.data(), text.size());
+  write(&length, sizeof length);
+  write(text.data(), text.size());
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor bytes = tensor.detach().cpu().contiguous();
-    file.write(bytes.const_data_ptr(), bytes.nbytes());
+    write(bytes.const_data_ptr(), bytes.nbytes());
   }
+}
+
+}  // namespace detail
+
+void save_file(const StateDict& tensors, const std::filesystem::path& path,
+               const std::map<std::string, std::string>& metadata) {
+  detail::AtomicFile file(path);
+  detail::write_safetensors(tensors, path, metadata,
+                            [&](const void* data, size_t size) { file.write(data, size); });
   file.commit();
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/recording.hpp"
@@ -56,11 +57,15 @@ void DistributedSampler::set_epoch(uint64_t epoch) {
     const uint64_t set[] = {recorded_number_, epoch};
     recording::record(recording::Kind::set_epoch, std::as_bytes(std::span(set)));
   }
-  *epoch_ = epoch;
+  shared_->epoch = epoch;
 }
+
+void DistributedSampler::skip(size_t samples) { shared_->skip = samples; }
 
 void DistributedSampler::reset(std::optional<size_t> new_size) {
   if (new_size) dataset_size_ = *new_size;
+  // A padded pass may have taken a few more samples than there are.
+  first_ = std::min(std::exchange(shared_->skip, 0), dataset_size_);
   indices_ = indices_of_rank();
   position_ = 0;
 }
@@ -79,7 +84,7 @@ std::vector<size_t> DistributedSampler::indices_of_rank() const {
   if (options_.shuffle) {
     // Python seeds a generator of its own likewise, so that no other use of random numbers moves
     // it.
-    auto generator = at::detail::createCPUGenerator(options_.seed + *epoch_);
+    auto generator = at::detail::createCPUGenerator(options_.seed + shared_->epoch);
     const auto permutation =
         at::randperm(static_cast<int64_t>(dataset_size_), generator, at::dtype(at::kLong));
     const int64_t* first = permutation.const_data_ptr<int64_t>();
@@ -87,31 +92,37 @@ std::vector<size_t> DistributedSampler::indices_of_rank() const {
   } else {
     std::iota(order.begin(), order.end(), size_t{0});
   }
-  // size() samples for each rank; a padded order starts over at its own beginning.
-  std::vector<size_t> mine(size());
+  // A padded order starts over at its own beginning.
+  std::vector<size_t> mine(share_of(dataset_size_ - first_));
   for (size_t i = 0; i < mine.size(); ++i) {
-    mine[i] = order[(rank_ + i * num_replicas_) % dataset_size_];
+    mine[i] = order[(first_ + rank_ + i * num_replicas_) % dataset_size_];
   }
   return mine;
 }
 
-size_t DistributedSampler::size() const {
-  if (options_.drop_last) return dataset_size_ / num_replicas_;
-  if (options_.pad) return (dataset_size_ + num_replicas_ - 1) / num_replicas_;
-  return rank_ >= dataset_size_ ? 0 : (dataset_size_ - rank_ - 1) / num_replicas_ + 1;
+size_t DistributedSampler::size() const { return share_of(dataset_size_); }
+
+size_t DistributedSampler::share_of(size_t samples) const {
+  if (options_.drop_last) return samples / num_replicas_;
+  if (options_.pad) return (samples + num_replicas_ - 1) / num_replicas_;
+  return rank_ >= samples ? 0 : (samples - rank_ - 1) / num_replicas_ + 1;
 }
 
 void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
-  archive.write("epoch", torch::IValue(static_cast<int64_t>(*epoch_)));
+  archive.write("epoch", torch::IValue(static_cast<int64_t>(shared_->epoch)));
+  archive.write("first", torch::IValue(static_cast<int64_t>(first_)));
   archive.write("position", torch::IValue(static_cast<int64_t>(position_)));
 }
 
 void DistributedSampler::load(torch::serialize::InputArchive& archive) {
   torch::IValue epoch;
+  torch::IValue first;
   torch::IValue position;
   archive.read("epoch", epoch);
+  archive.read("first", first);
   archive.read("position", position);
-  *epoch_ = static_cast<uint64_t>(epoch.toInt());
+  shared_->epoch = static_cast<uint64_t>(epoch.toInt());
+  skip(static_cast<size_t>(first.toInt()));
   reset();
   position_ = std::min(static_cast<size_t>(position.toInt()), indices_.size());
 }

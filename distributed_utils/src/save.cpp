@@ -5,6 +5,7 @@
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/recording.hpp"
+#include "restore.hpp"
 
 namespace distributed_utils {
 
@@ -25,9 +26,9 @@ void save0(const torch::nn::Module& module, const std::filesystem::path& path, c
   if (writes) save_file(state_dict(module), path);
 }
 
-void load(torch::nn::Module& module, const std::filesystem::path& path) {
-  const StateDict from = load_file(path);
-  const StateDict to = state_dict(module);
+std::function<void()> detail::prepare_load(torch::nn::Module& module, StateDict from,
+                                           const std::filesystem::path& path) {
+  StateDict to = state_dict(module);
   for (const auto& [name, tensor] : to) {
     const auto found = from.find(name);
     if (found == from.end()) {
@@ -51,9 +52,15 @@ void load(torch::nn::Module& module, const std::filesystem::path& path) {
                       path.string(), name));
     }
   }
-  const torch::NoGradGuard no_grad;
-  // The tensors share the module's memory, so copying into them is loading.
-  for (const auto& [name, tensor] : to) tensor.copy_(from.at(name));
+  return [to = std::move(to), from = std::move(from)] {
+    const torch::NoGradGuard no_grad;
+    // The tensors share the module's memory, so copying into them is loading.
+    for (const auto& [name, tensor] : to) tensor.copy_(from.at(name));
+  };
+}
+
+void load(torch::nn::Module& module, const std::filesystem::path& path) {
+  detail::prepare_load(module, load_file(path), path)();
 }
 
 }  // namespace distributed_utils

@@ -87,19 +87,24 @@ TEST(DistributedSampler, TouchesNoGlobalGenerator) {
   EXPECT_TRUE(torch::equal(torch::rand({3}), before));
 }
 
+struct Echo : torch::data::datasets::BatchDataset<Echo, Indices> {
+  Indices get_batch(c10::ArrayRef<size_t> indices) override { return indices.vec(); }
+  std::optional<size_t> size() const override { return 30; }
+};
+
+Indices one_pass(auto& loader) {
+  Indices all;
+  for (const auto& batch : *loader) all.insert(all.end(), batch.begin(), batch.end());
+  return all;
+}
+
 // pytorch/pytorch#73141: with torch's own samplers this does not work.
 TEST(DistributedSampler, SetEpochReachesTheLoadersCopy) {
-  struct Echo : torch::data::datasets::BatchDataset<Echo, Indices> {
-    Indices get_batch(c10::ArrayRef<size_t> indices) override { return indices.vec(); }
-    std::optional<size_t> size() const override { return 30; }
-  };
   auto kept = sampler(30, 2, 1, {.seed = 9});
   const auto loader = torch::data::make_data_loader(Echo{}, kept, 4);
   const auto epoch = [&](uint64_t number) {
     kept.set_epoch(number);
-    Indices all;
-    for (const auto& batch : *loader) all.insert(all.end(), batch.begin(), batch.end());
-    return all;
+    return one_pass(loader);
   };
   const auto zero = epoch(0);
   EXPECT_EQ(zero.size(), 15U);
@@ -107,9 +112,81 @@ TEST(DistributedSampler, SetEpochReachesTheLoadersCopy) {
   EXPECT_EQ(epoch(0), zero);
 }
 
+Indices rest_of(DistributedSampler& from) {
+  Indices rest;
+  while (const auto indices = from.next(3))
+    rest.insert(rest.end(), indices->begin(), indices->end());
+  return rest;
+}
+
+const std::vector<DistributedSamplerOptions> kEveryTail = {
+    {.seed = 8}, {.seed = 8, .drop_last = true}, {.seed = 8, .pad = false}, {.shuffle = false}};
+
+TEST(DistributedSampler, SkipLeavesWhatThePassWouldStillHaveDealt) {
+  for (const auto& options : kEveryTail) {
+    for (const int replicas : {1, 2, 3, 5}) {
+      for (const size_t taken : {0, 1, 4, 7}) {
+        for (int rank = 0; rank < replicas; ++rank) {
+          auto whole = sampler(36, replicas, rank, options);
+          whole.set_epoch(2);
+          whole.reset();
+          if (taken > 0) whole.next(taken);
+          auto resumed = sampler(36, replicas, rank, options);
+          resumed.skip(taken * replicas);
+          resumed.set_epoch(2);
+          EXPECT_EQ(drain(resumed), rest_of(whole))
+              << replicas << " ranks, " << taken << " taken, rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+TEST(DistributedSampler, SkipDealsTheRestToOtherNumbersOfRanks) {
+  const auto epoch = drain_all(101, 1, {.seed = 4}, 3)[0];
+  for (const size_t taken : {0, 30, 99, 101, 102}) {
+    for (const int replicas : {1, 2, 3, 7}) {
+      const Indices left(epoch.begin() + static_cast<long>(std::min<size_t>(taken, 101)),
+                         epoch.end());
+      for (const auto& options : kEveryTail) {
+        if (!options.shuffle) continue;
+        auto of_seed = options;
+        of_seed.seed = 4;
+        std::multiset<size_t> dealt;
+        for (int rank = 0; rank < replicas; ++rank) {
+          auto of_rank = sampler(101, replicas, rank, of_seed);
+          of_rank.set_epoch(3);
+          of_rank.skip(taken);
+          for (const size_t index : drain(of_rank)) dealt.insert(index);
+        }
+        // A padded tail begins the epoch's order again, a dropped one lacks its end.
+        const size_t whole = left.size() / replicas * replicas;
+        const size_t padded = (left.size() + replicas - 1) / replicas * replicas;
+        Indices expected(left);
+        if (options.drop_last) expected.resize(whole);
+        if (!options.drop_last && options.pad) {
+          for (size_t i = 0; expected.size() < padded; ++i) expected.push_back(epoch[i]);
+        }
+        EXPECT_EQ(dealt, std::multiset<size_t>(expected.begin(), expected.end()))
+            << taken << " taken, " << replicas << " ranks";
+      }
+    }
+  }
+}
+
+TEST(DistributedSampler, SkipReachesTheLoadersCopyForOnePass) {
+  auto kept = sampler(30, 2, 1, {.seed = 9});
+  const auto loader = torch::data::make_data_loader(Echo{}, kept, 4);
+  const Indices whole = one_pass(loader);
+  kept.skip(8);
+  EXPECT_EQ(one_pass(loader), Indices(whole.begin() + 4, whole.end()));
+  EXPECT_EQ(one_pass(loader), whole);
+}
+
 TEST(DistributedSampler, ResumesWithinAnEpoch) {
   auto original = sampler(40, 3, 2, {.seed = 4});
   original.set_epoch(6);
+  original.skip(3);
   original.reset();
   original.next(5);
   torch::serialize::OutputArchive out;

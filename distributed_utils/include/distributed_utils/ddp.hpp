@@ -24,8 +24,9 @@ struct DistributedDataParallelOptions {
   /// such gradients; call zero_grad of the DistributedDataParallel instead.
   bool gradient_as_bucket_view = false;
   /// Buckets as indices into the trainable parameters, in the order in which gradients become
-  /// ready; empty: computed, and rebuilt after the first step as that step ran. A resumed run that
-  /// is to repeat another's bits takes that run's bucket_indices().
+  /// ready; empty: computed, and rebuilt after the first step as that step ran. Given ones stay as
+  /// they are. A resumed run that is to repeat another's bits takes that run's settle_buckets():
+  /// which elements travel together decides in which order ranks add them up.
   std::vector<std::vector<size_t>> bucket_indices = {};
 };
 
@@ -61,11 +62,16 @@ class DistributedDataParallelBase : public torch::nn::Module {
   /// The current buckets: see DistributedDataParallelOptions::bucket_indices.
   std::vector<std::vector<size_t>> bucket_indices() const;
 
+  /// The buckets of all later steps: rebuilds now what the next forward would rebuild. Empty before
+  /// the first backward(), while nobody knows them. Every rank calls it, between two steps.
+  std::vector<std::vector<size_t>> settle_buckets();
+
   std::shared_ptr<torch::nn::Module> wrapped_module() const { return wrapped_; }
 
  protected:
   /// Checks that all ranks hold the same parameters (shape and type) and gives them rank 0's
-  /// values. Throws Error before setup() and if nothing is trainable; c10::Error if ranks differ.
+  /// values. Throws Error before setup(), if nothing is trainable and for bucket_indices that are
+  /// another model's; c10::Error if ranks differ.
   DistributedDataParallelBase(std::shared_ptr<torch::nn::Module> module,
                               const DistributedDataParallelOptions& options);
 

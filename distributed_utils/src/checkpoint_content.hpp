@@ -1,0 +1,20 @@
+#pragma once
+#include "distributed_utils/checkpoint.hpp"
+#include "manifest.hpp"
+
+namespace distributed_utils {
+
+/// What was read from the files.
+struct Checkpoint::Content {
+  detail::Manifest manifest;
+  std::filesystem::path folder;
+  Group group;
+  bool same_world = false;
+  bool restored = false;
+  StateDict model;
+  StateDict optimizer;
+  StateDict generators;  // this rank's, in the same world only
+  std::vector<StateDict> rank_states;
+};
+
+}  // namespace distributed_utils

@@ -1,0 +1,138 @@
+#include "checkpoint_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "atomic_file.hpp"
+#include "checkpoint_directory.hpp"
+#include "distributed_utils/error.hpp"
+#include "safetensors_format.hpp"
+#include "sha256.hpp"
+
+namespace distributed_utils::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& file, const std::string& what) {
+  throw Error(fmt::format("{}: {}.", file.string(), what));
+}
+
+/// A regular file's size; a name that stands for anything else must not be opened.
+uint64_t size_of(const fs::path& file) {
+  std::error_code error;
+  const auto status = fs::status(file, error);
+  if (status.type() == fs::file_type::not_found) fail(file, "is missing");
+  if (!fs::is_regular_file(status)) fail(file, "is no regular file");
+  const uint64_t size = fs::file_size(file, error);
+  if (error) fail(file, "cannot be read: " + error.message());
+  return size;
+}
+
+/// Passes a file's bytes on, piece by piece.
+void read(const fs::path& file, const std::function<void(const char*, size_t)>& use) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string piece(size_t{1} << 20, '\0');
+  while (stream.read(piece.data(), static_cast<std::streamsize>(piece.size())) ||
+         stream.gcount() > 0) {
+    use(piece.data(), static_cast<size_t>(stream.gcount()));
+  }
+  if (!stream.eof()) fail(file, fmt::format("cannot be read: {}", std::strerror(errno)));
+}
+
+const FileEntry& entry_of(const fs::path& folder, const Manifest& manifest,
+                          const std::string& name) {
+  const auto found = std::ranges::find(manifest.files, name, &FileEntry::name);
+  if (found == manifest.files.end()) fail(folder / name, "is not named in the manifest");
+  return *found;
+}
+
+}  // namespace
+
+std::string rank_file(int rank) { return fmt::format("rank-{}.safetensors", rank); }
+
+FileEntry write_tensors(const fs::path& folder, const std::string& name, const StateDict& tensors) {
+  FileEntry entry = {.name = name, .size = 0, .sha256 = {}, .tensors = {}};
+  AtomicFile file(folder / name);
+  Sha256 hash;  // of what was meant to be written, whatever the disk makes of it
+  write_safetensors(tensors, folder / name, {}, [&](const void* data, size_t size) {
+    file.write(data, size);
+    hash.update(data, size);
+    entry.size += size;
+  });
+  file.commit();
+  entry.sha256 = hash.hex();
+  for (const auto& [tensor_name, tensor] : tensors) {
+    entry.tensors.push_back({.file = name,
+                             .name = tensor_name,
+                             .dtype = dtype_name(tensor.scalar_type()),
+                             .global_shape = tensor.sizes().vec(),
+                             .offset = std::vector<int64_t>(tensor.dim(), 0),
+                             .local_shape = tensor.sizes().vec()});
+  }
+  return entry;
+}
+
+void write_manifest(const fs::path& folder, const Manifest& manifest) {
+  // What a rank of another node wrote must be here too.
+  for (const auto& file : manifest.files) {
+    std::error_code error;
+    if (fs::file_size(folder / file.name, error) == file.size && !error) continue;
+    fail(folder / file.name,
+         "was written, but rank 0 does not see it. Mend: save to a directory on a file system that "
+         "all ranks see");
+  }
+  const std::string text = to_text(manifest);
+  AtomicFile file(folder / kManifestFile);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+Manifest read_manifest(const fs::path& folder) {
+  const fs::path path = folder / kManifestFile;
+  size_of(path);
+  std::string text;
+  read(path, [&](const char* data, size_t size) { text.append(data, size); });
+  Manifest manifest = manifest_from_text(text, path);
+  if (checkpoint_name(manifest.step) != folder.filename()) {
+    fail(path,
+         fmt::format("is the manifest of another checkpoint, {}", checkpoint_name(manifest.step)));
+  }
+  return manifest;
+}
+
+void check_file(const fs::path& folder, const FileEntry& file) {
+  const fs::path path = folder / file.name;
+  const uint64_t size = size_of(path);
+  if (size != file.size) {
+    fail(path, fmt::format("has {} bytes, {} were saved: it {}", size, file.size,
+                           size < file.size ? "is truncated" : "has something behind its end"));
+  }
+  Sha256 hash;
+  read(path, [&](const char* data, size_t piece) { hash.update(data, piece); });
+  if (hash.hex() != file.sha256) {
+    fail(path, "is damaged or another checkpoint's: its SHA-256 is not that of what was saved");
+  }
+}
+
+Manifest check_all(const fs::path& folder) {
+  Manifest manifest = read_manifest(folder);
+  for (const auto& file : manifest.files) check_file(folder, file);
+  return manifest;
+}
+
+StateDict read_tensors(const fs::path& folder, const Manifest& manifest, const std::string& name) {
+  for (const auto& tensor : entry_of(folder, manifest, name).tensors) {
+    if (tensor.local_shape == tensor.global_shape) continue;
+    fail(folder / name, fmt::format("holds a part of '{}' only, which this version of "
+                                    "distributed_utils cannot put together",
+                                    tensor.name));
+  }
+  return load_file(folder / name);
+}
+
+}  // namespace distributed_utils::detail
