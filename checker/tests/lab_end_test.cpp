@@ -10,7 +10,7 @@
 #include "lab/registry.hpp"
 #include "lab_fixture.hpp"
 #include "lab_traces.hpp"
-#include "support/text.hpp"
+#include "process/family.hpp"
 
 namespace checker {
 namespace {
@@ -39,6 +39,7 @@ TEST_F(LabEndTest, NothingIsLeftAfterItsEnd) {
   const auto namespaces = namespaces_below(first_process_of(lab.name()));
   lab.end();
   expect_nothing_left(namespaces);
+  EXPECT_THAT(testing::error_of([&] { lab.run({"true"}); }), HasSubstr("has ended"));
 }
 
 TEST_F(LabEndTest, NothingIsLeftAfterDown) {
@@ -62,6 +63,16 @@ TEST_F(LabEndTest, NothingIsLeftWhenADaemonIsKilled) {
     ::kill(process, SIGKILL);
     expect_nothing_left(namespaces);
   }
+}
+
+TEST_F(LabEndTest, ANodeWhoseSlurmdIsKilledIsOff) {
+  const auto lab = Lab::start({.name = "mine"});
+  const auto slurmds = children_of(daemon_of("mine", "n1"));
+  ASSERT_EQ(slurmds.size(), 1U);
+  ::kill(*slurmds.begin(), SIGKILL);
+  wait_until("n1 is off", [] { return daemon_of("mine", "n1") == 0; });
+  lab.start_node("n1");
+  EXPECT_EQ(run_in(lab, "srun --nodelist=n1 hostname"), "n1\n");
 }
 
 TEST_F(LabEndTest, NothingIsLeftWhenItsOwnerIsKilled) {
@@ -148,6 +159,7 @@ TEST_F(LabEndTest, WrongCommandLinesAreExplained) {
   EXPECT_THAT(sh("$checker lab stauts").text, HasSubstr("no stauts, did you mean status?"));
   EXPECT_THAT(sh("$checker lab up a b").text, HasSubstr("\"b\" is one argument too many"));
   EXPECT_THAT(sh("$checker lab up A").text, HasSubstr("A lab cannot be called A"));
+  EXPECT_THAT(sh("$checker lab kill").text, HasSubstr("Which node?"));
   EXPECT_EQ(sh("$checker lab up --nodes 99").status, 1);
 }
 

@@ -44,7 +44,7 @@ TEST_F(LabTest, EightTasksOnTwoNodesKnowWhoTheyAre) {
 }
 
 TEST_F(LabTest, NodesReachEachOtherByName) {
-  const auto lab = Lab::start({.nodes = 3, .interface = "i"});
+  const auto lab = Lab::start({.nodes = 3, .interface_suffix = "i"});
   const auto said =
       run_in(lab,
              "srun --nodes=3 sh -c 'for node in ctl n1 n2 n3 n3i localhost; do getent "
@@ -169,6 +169,7 @@ TEST_F(LabTest, ADaemonThatEndsAtOnceIsQuoted) {
   const auto error = testing::error_of([] { Lab::start({}); });
   EXPECT_THAT(error,
               HasSubstr("slurmctld ended: exit status 1. Its last words:\n  fatal: it rains"));
+  EXPECT_FALSE(std::filesystem::exists(registry() / "lab1"));
 }
 
 TEST_F(LabTest, ADaemonThatIsNeverReadyIsQuoted) {

@@ -67,7 +67,8 @@ std::string lab_hosts(const LabOptions& options) {
   std::string text = "127.0.0.1 localhost\n" + controller_address() + " " + lab_controller + "\n";
   for (size_t number = 1; number <= options.nodes; ++number) {
     text += node_address(number) + " " + node_name(number);
-    if (!options.interface.empty()) text += " " + node_name(number) + options.interface;
+    if (!options.interface_suffix.empty())
+      text += " " + node_name(number) + options.interface_suffix;
     text += "\n";
   }
   return text;
@@ -81,7 +82,7 @@ void check_options(const LabOptions& options) {
   if (options.partitions.empty()) throw Error("A lab needs a partition.");
   for (const auto& partition : options.partitions) check_word(partition, "a partition");
   if (!options.reservation.empty()) check_word(options.reservation, "a reservation");
-  if (!options.interface.empty()) check_word(options.interface, "an interface");
+  if (!options.interface_suffix.empty()) check_word(options.interface_suffix, "an interface");
 }
 
 }  // namespace checker

@@ -141,6 +141,12 @@ void write_to(const std::filesystem::path& log) {
   ::dup2(file.get(), STDERR_FILENO);
 }
 
+bool has_ended(pid_t process) {
+  const Descriptor watched(open_process(process));
+  pollfd until{watched.get(), POLLIN, 0};
+  return !watched.is_open() || ::poll(&until, 1, 0) > 0;
+}
+
 void await_end(pid_t process) {
   const Descriptor watched(open_process(process));
   if (!watched.is_open()) return;

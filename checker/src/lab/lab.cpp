@@ -90,7 +90,7 @@ Lab Lab::start(const LabOptions& options) {
   if (const auto why = lab_impossible()) throw Error(*why);
   check_options(options);
   auto line = make_line();
-  const auto claim = claim_lab(options.name);
+  auto claim = claim_lab(options.name);
   const auto folder = lab_folder(claim.name);
   check_length(folder);
   const pid_t first_process =
@@ -98,6 +98,7 @@ Lab Lab::start(const LabOptions& options) {
   line[1].close();
   Lab lab(claim.name, first_process, options.nodes, std::move(line[0]));
   record_lab(claim, first_process, options.nodes);
+  claim.lock.close();  // the first process has it
   lab.await_start(options);
   return lab;
 }
@@ -171,6 +172,9 @@ std::vector<std::string> Lab::entering(const fs::path& directory) const {
 LabRun Lab::run(const std::vector<std::string>& command,
                 const std::vector<std::string>& environment, const fs::path& directory,
                 std::optional<std::chrono::milliseconds> limit) const {
+  if (first_process_ == 0 || has_ended(first_process_)) {
+    throw Error("The lab " + name_ + " has ended.");
+  }
   Command entered{entering(directory), environment, {}};
   entered.arguments.insert(entered.arguments.end(), command.begin(), command.end());
   entered.environment.push_back("SLURM_CONF=" + slurm_conf().string());

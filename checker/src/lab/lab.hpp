@@ -45,7 +45,8 @@ class Lab {
   std::filesystem::path logs() const;
 
   /// Runs a command on the login node, which is the controller's machine. The environment
-  /// ("NAME=value") goes over our own; the directory is where we are if it is empty.
+  /// ("NAME=value") goes over our own; the directory is where we are if it is empty. Throws Error
+  /// if the lab has ended.
   LabRun run(const std::vector<std::string>& command,
              const std::vector<std::string>& environment = {},
              const std::filesystem::path& directory = {},

@@ -14,7 +14,7 @@
 namespace checker {
 
 struct LabRecord {
-  std::string name;
+  std::string name{};
   pid_t first_process = 0;  ///< as the whole machine sees it; 0: it is only about to be started
   size_t nodes = 0;
 };

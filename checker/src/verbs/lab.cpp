@@ -20,6 +20,11 @@ struct Call {
   Arguments command;  ///< after --
 
   std::string word(size_t number) const { return number < words.size() ? words[number] : ""; }
+  std::string node() const {
+    expect_at_most(2);
+    if (words.empty()) throw UsageError("Which node? For example: ./workbook lab kill n1.");
+    return words.front();
+  }
   void expect_at_most(size_t count) const {
     if (words.size() > count) {
       throw UsageError("\"" + words[count] + "\" is one argument too many.");
@@ -37,7 +42,7 @@ int up(const Call& call) {
   options.gpus_per_node = call.options["gpus"].as<size_t>();
   options.partitions = call.options["partition"].as<std::vector<std::string>>();
   options.reservation = call.options["reservation"].as<std::string>();
-  options.interface = call.options["interface"].as<std::string>();
+  options.interface_suffix = call.options["interface"].as<std::string>();
   terminal::Stage stage("starting a lab of " + count_of(options.nodes, "node") + " with " +
                         count_of(options.gpus_per_node, "stand-in GPU") + " each");
   try {
@@ -104,16 +109,16 @@ int shell(const Call& call) {
 }
 
 int kill(const Call& call) {
-  call.expect_at_most(2);
-  Lab::find(call.word(1)).kill_node(call.word(0));
-  terminal::say("  " + call.word(0) + " is off");
+  const auto node = call.node();
+  Lab::find(call.word(1)).kill_node(node);
+  terminal::say("  " + node + " is off");
   return 0;
 }
 
 int start(const Call& call) {
-  call.expect_at_most(2);
-  Lab::find(call.word(1)).start_node(call.word(0));
-  terminal::say("  " + call.word(0) + " is back");
+  const auto node = call.node();
+  Lab::find(call.word(1)).start_node(node);
+  terminal::say("  " + node + " is back");
   return 0;
 }
 
