@@ -75,6 +75,16 @@ TEST_F(LabEndTest, ANodeWhoseSlurmdIsKilledIsOff) {
   EXPECT_EQ(run_in(lab, "srun --nodelist=n1 hostname"), "n1\n");
 }
 
+TEST_F(LabEndTest, ALabThatAProgramUsesIsEndedOnlyByName) {
+  auto lab = Lab::start({.name = "used", .nodes = 1});
+  EXPECT_EQ(sh("$checker lab down --all").text, "");
+  EXPECT_EQ(sh("$checker lab down").text, "error: No lab is up. Mend: ./workbook lab up\n");
+  EXPECT_THAT(sh("$checker lab status").text,
+              HasSubstr("used  1 node, until the program ends that uses it\n  n1  idle\n"));
+  EXPECT_EQ(sh("$checker lab down used").text, "  used is down\n");
+  lab.end();
+}
+
 TEST_F(LabEndTest, NothingIsLeftWhenItsOwnerIsKilled) {
   const pid_t owner = ::fork();
   if (owner == 0) {

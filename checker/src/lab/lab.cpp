@@ -97,14 +97,16 @@ Lab Lab::start(const LabOptions& options) {
       fork_first_process([&] { be_first_process(options, folder, line[1], claim.lock); });
   line[1].close();
   Lab lab(claim.name, first_process, options.nodes, std::move(line[0]));
-  record_lab(claim, first_process, options.nodes);
+  record_lab({claim.name, first_process, options.nodes, false});
   claim.lock.close();  // the first process has it
   lab.await_start(options);
   return lab;
 }
 
 Lab Lab::find(const std::string& name) {
-  const auto labs = present_labs();
+  auto labs = present_labs();
+  // Nobody means a lab that another program uses unless they name it.
+  if (name.empty()) std::erase_if(labs, [](const LabRecord& lab) { return !lab.stays; });
   std::vector<std::string> names;
   for (const auto& lab : labs) names.push_back(lab.name);
   if (labs.empty()) throw Error("No lab is up. Mend: ./workbook lab up");
@@ -244,6 +246,7 @@ void Lab::start_node(const std::string& node, std::chrono::seconds patience) con
 }
 
 void Lab::leave() {
+  record_lab({name_, first_process_, nodes_, true});
   ::send(line_.get(), lab_stays, std::strlen(lab_stays), MSG_NOSIGNAL);
   line_.close();
 }

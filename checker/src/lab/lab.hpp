@@ -30,7 +30,8 @@ class Lab {
   /// all nodes are idle. Throws Error with the daemons' last words, or with lab_impossible().
   static Lab start(const LabOptions& options);
   /// One that was started before and left to itself. Its name may be left out if it is the only
-  /// one. Throws Error if there is none.
+  /// one. A lab that another program still owns is found by its name alone. Throws Error if there
+  /// is none.
   static Lab find(const std::string& name);
 
   ~Lab();

@@ -105,10 +105,13 @@ LabClaim claim_lab(const std::string& wanted) {
   return claim;
 }
 
-void record_lab(const LabClaim& claim, pid_t first_process, size_t nodes) {
-  const auto text = std::to_string(first_process) + " " + std::to_string(nodes) + "\n";
-  checked(static_cast<int>(::pwrite(claim.lock.get(), text.data(), text.size(), 0)),
-          "write " + file_of(claim.name).string());
+void record_lab(const LabRecord& lab) {
+  const auto text = std::to_string(lab.first_process) + " " + std::to_string(lab.nodes) + " " +
+                    std::to_string(lab.stays) + "\n";
+  // Over the old text, which is as long: another file would have no lock.
+  const auto file = open_file(file_of(lab.name));
+  checked(static_cast<int>(::pwrite(file.get(), text.data(), text.size(), 0)),
+          "write " + file_of(lab.name).string());
 }
 
 std::vector<LabRecord> present_labs() {
@@ -118,7 +121,7 @@ std::vector<LabRecord> present_labs() {
   std::vector<LabRecord> labs;
   for (const auto& name : recorded_names()) {
     LabRecord lab{.name = name};
-    std::istringstream(read_file(file_of(name))) >> lab.first_process >> lab.nodes;
+    std::istringstream(read_file(file_of(name))) >> lab.first_process >> lab.nodes >> lab.stays;
     labs.push_back(lab);
   }
   return labs;

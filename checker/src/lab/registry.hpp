@@ -17,6 +17,7 @@ struct LabRecord {
   std::string name{};
   pid_t first_process = 0;  ///< as the whole machine sees it; 0: it is only about to be started
   size_t nodes = 0;
+  bool stays = false;  ///< left to itself by whoever started it, who may be a running check
 };
 
 /// A name that nobody else has, as long as we or a process that we forked meanwhile hold the lock.
@@ -32,8 +33,8 @@ std::filesystem::path lab_folder(const std::string& name);
 /// of this name or the name will not do.
 LabClaim claim_lab(const std::string& name);
 
-/// Says what the claim is for.
-void record_lab(const LabClaim& claim, pid_t first_process, size_t nodes);
+/// Says what a claimed name stands for, or that this has changed. Throws Error.
+void record_lab(const LabRecord& lab);
 
 /// All labs, in the order of their names. Throws Error if the registry cannot be read.
 std::vector<LabRecord> present_labs();

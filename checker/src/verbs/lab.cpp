@@ -70,7 +70,9 @@ int down(const Call& call) {
     return 0;
   }
   call.expect_at_most(0);
-  for (const auto& lab : present_labs()) end(Lab::find(lab.name));
+  for (const auto& lab : present_labs()) {
+    if (lab.stays) end(Lab::find(lab.name));
+  }
   return 0;
 }
 
@@ -80,7 +82,8 @@ void show(const LabRecord& record) {
     return;
   }
   const auto lab = Lab::find(record.name);
-  terminal::say(bold(record.name) + "  " + count_of(record.nodes, "node"));
+  terminal::say(bold(record.name) + "  " + count_of(record.nodes, "node") +
+                (record.stays ? "" : ", until the program ends that uses it"));
   const auto states = lab.node_states();
   for (const auto& [node, state] : states) {
     const bool fine = state == "idle" || state == "mixed" || state == "allocated";
@@ -130,7 +133,7 @@ struct Action {
 
 constexpr std::array<Action, 6> actions{
     {{"up [NAME]", "start a lab; its nodes are n1, n2, ...", up},
-     {"down [NAME]", "end it, or all with --all; nothing is left of it", down},
+     {"down [NAME]", "end it, or all with --all; nothing is left", down},
      {"status [NAME]", "show labs and how their nodes are", status},
      {"shell [NAME] [-- COMMAND]", "a shell, or one command, on its login node", shell},
      {"kill NODE [NAME]", "switch a node off, as if its power were cut", kill},
@@ -173,7 +176,7 @@ int run_lab(const Project&, const Arguments& arguments) {
       "reservation", "A reservation of all nodes", cxxopts::value<std::string>()->default_value(""),
       "NAME")("interface", "What may follow a node's name, as site.conf has it",
               cxxopts::value<std::string>()->default_value(""),
-              "SUFFIX")("all", "All labs, for down");
+              "SUFFIX")("all", "For down: all labs that no program is using");
   options.add_options("hidden")("words", "", cxxopts::value<Arguments>());
   options.parse_positional({"words"});
   const auto split = split_at_dashes(arguments);
