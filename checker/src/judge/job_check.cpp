@@ -56,7 +56,9 @@ std::optional<std::string> job_check_impossible(const Project& project) {
 
 Findings check_job(const Project& project, const Ladder& ladder, const Step& step,
                    const JobCheckOptions& options) {
-  const LabOptions cluster;
+  // Where Slurm sets the variable itself, nobody sees what the script says.
+  LabOptions cluster;
+  cluster.sets_visible_gpus = false;
   const auto lab = Lab::start(cluster);
   const JobSite at_work(project, step, options.folder / "job", options.script, options.trainer,
                         options.secret);

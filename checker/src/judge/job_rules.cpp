@@ -64,7 +64,7 @@ class JobRules {
     }
     gpus();
     meeting();
-    processes();
+    if (findings_.empty()) processes();  // else it is no wonder
     nodes();
     if (findings_.empty()) end();
     if (findings_.empty()) losses();
@@ -87,9 +87,7 @@ class JobRules {
       const auto allotted =
           static_cast<size_t>(whole_number(starts.front()->variable("SLURM_GPUS_ON_NODE"), 0));
       std::set<std::string> visible;
-      for (const auto* start : starts) {
-        visible.merge(entries_of(start->variable("CUDA_VISIBLE_DEVICES")));
-      }
+      for (const auto* start : starts) visible.merge(visible_to(*start));
       const std::vector<std::string> evidence = {
           "on " + host + ": " + std::to_string(allotted) + " allotted (SLURM_GPUS_ON_NODE), " +
           std::to_string(visible.size()) + " visible (CUDA_VISIBLE_DEVICES=" +
@@ -285,6 +283,16 @@ class JobRules {
 
   const Starts& any_starts() const {
     return job_.trainers.empty() ? job_.launchers : job_.trainers;
+  }
+
+  // CUDA sees all GPUs where nothing is said.
+  std::set<std::string> visible_to(const StartSeen& start) const {
+    if (start.environment.contains("CUDA_VISIBLE_DEVICES")) {
+      return entries_of(start.variable("CUDA_VISIBLE_DEVICES"));
+    }
+    std::set<std::string> all;
+    for (size_t gpu = 0; gpu < scene_.gpus_per_node; ++gpu) all.insert(std::to_string(gpu));
+    return all;
   }
 
   // "0,1,2": its parts.

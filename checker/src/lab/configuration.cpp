@@ -60,7 +60,8 @@ std::string slurm_conf(const LabOptions& options, const std::filesystem::path& f
 
 std::string gres_conf(const LabOptions& options, const std::filesystem::path& folder) {
   return "Name=gpu File=" + (folder / "dev").string() + "/nvidia[0-" +
-         std::to_string(options.gpus_per_node - 1) + "]\n";
+         std::to_string(options.gpus_per_node - 1) + "]" +
+         (options.sets_visible_gpus ? "" : " Flags=no_gpu_env") + "\n";
 }
 
 std::string lab_hosts(const LabOptions& options) {

@@ -14,8 +14,11 @@ struct LabOptions {
   size_t cpus_per_node = 8;     ///< what Slurm believes, however few the machine has
   size_t memory_per_node = 64;  ///< GiB, likewise
   std::vector<std::string> partitions{"main"};  ///< all hold all nodes; the first is the default
-  std::string reservation{};       ///< if any: holds all nodes, and only jobs that name it get them
-  std::string interface_suffix{};  ///< if any: n1 is reached as n1<interface_suffix> too
+  std::string reservation{};  ///< if any: holds all nodes, and only jobs that name it get them
+  /// Whether Slurm sets CUDA_VISIBLE_DEVICES for what it starts, as most clusters have it, or
+  /// leaves it to job scripts, as some do.
+  bool sets_visible_gpus = true;
+  std::string interface_suffix{};     ///< if any: n1 is reached as n1<interface_suffix> too
   std::chrono::seconds patience{60};  ///< how long the daemons may take to be ready
 };
 
