@@ -4,6 +4,7 @@
 #include <map>
 
 #include "judge/catalogue_run.hpp"
+#include "judge/job_check.hpp"
 #include "judge/oracle.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -118,6 +119,11 @@ int run_verify(const Project& project, const Arguments& arguments) {
                   [&](const Sample& sample) { return !keep("names", names, sample.name); });
   }
   if (samples.empty()) throw UsageError("No entry of the catalogue fits.");
+  const auto job_scripts = std::ranges::count_if(samples, &Sample::job);
+  if (const auto why = job_check_impossible(project); why && job_scripts > 0) {
+    terminal::say("Not tried, " + std::to_string(job_scripts) + " job scripts: " + *why);
+    std::erase_if(samples, &Sample::job);
+  }
 
   size_t number = 0;
   bool right = true;
