@@ -188,7 +188,9 @@ TEST(Catalogue, HasEnoughForEveryTodoAndEveryEditFits) {
   std::map<int, std::pair<int, int>> counts;
   for (const auto& entry : load_catalogue(PROJECT_FOLDER "/checker/ladder/catalogue")) {
     const auto& step = ladder().step(ladder().todos.at(entry.todo).step);
-    const auto solved = render(ladder(), ladder().trainer, step, Rendering::solution);
+    const bool job = ladder().job.todos().contains(entry.todo);
+    const auto solved =
+        render(ladder(), job ? ladder().job : ladder().trainer, step, Rendering::solution);
     EXPECT_NE(apply(entry, solved), solved) << entry.name;
     auto& [wrong, right] = counts[entry.todo];
     ++(entry.wrong ? wrong : right);

@@ -59,6 +59,7 @@ Findings check_job(const Project& project, const Ladder& ladder, const Step& ste
   // Where Slurm sets the variable itself, nobody sees what the script says.
   LabOptions cluster;
   cluster.sets_visible_gpus = false;
+  cluster.nodes = 3;  // one more than asked for
   const auto lab = Lab::start(cluster);
   const JobSite at_work(project, step, options.folder / "job", options.script, options.trainer,
                         options.secret);
