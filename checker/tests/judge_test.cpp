@@ -38,7 +38,8 @@ Finding finding(int todo) { return {todo, "id", "what", "why", {}, ""}; }
 
 TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
   const auto& step = ladder().step("03");
-  const auto found = states(to_verdicts(ladder(), ladder().trainer, step, {finding(4), finding(6)}, {}, false));
+  const auto found =
+      states(to_verdicts(ladder(), ladder().trainer, step, {finding(4), finding(6)}, {}, false));
   EXPECT_EQ(found.at(4), State::wrong);
   EXPECT_EQ(found.at(5), State::not_judged);
   EXPECT_EQ(found.at(6), State::not_judged);
@@ -46,7 +47,8 @@ TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
 
 TEST(Verdicts, WhatIsAsGivenIsOpenRatherThanWrong) {
   const auto& step = ladder().step("03");
-  const auto found = states(to_verdicts(ladder(), ladder().trainer, step, {finding(6)}, {6, 7}, false));
+  const auto found =
+      states(to_verdicts(ladder(), ladder().trainer, step, {finding(6)}, {6, 7}, false));
   EXPECT_EQ(found.at(5), State::done);
   EXPECT_EQ(found.at(6), State::open);
   EXPECT_EQ(found.at(7), State::done);  // nothing was found, however it was done

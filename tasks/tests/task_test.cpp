@@ -159,9 +159,10 @@ TEST(Recording, TellsWhatATaskWasMadeToDo) {
     kinds.push_back(record.kind);
     records.push_back(std::move(record));
   }
-  ASSERT_THAT(kinds, ElementsAre(Kind::fetch, Kind::device, Kind::taken, Kind::taken, Kind::parameters,
-                                 Kind::loss, Kind::loss, Kind::values, Kind::gradients,
-                                 Kind::values, Kind::gradients, Kind::reported, Kind::reported));
+  ASSERT_THAT(kinds,
+              ElementsAre(Kind::fetch, Kind::device, Kind::taken, Kind::taken, Kind::parameters,
+                          Kind::loss, Kind::loss, Kind::values, Kind::gradients, Kind::values,
+                          Kind::gradients, Kind::reported, Kind::reported));
   EXPECT_THAT(records[0].numbers<uint64_t>(), ElementsAre(1, 1, 2));  // validation: 1 and 2
   EXPECT_EQ(records[1].payload, "cpu");
   EXPECT_EQ(records[2].payload, records[0].payload);

@@ -21,9 +21,9 @@ enum class Kind : uint16_t {
                    ///< the program made it without distributed_utils)
   collective = 3,  ///< before the call: CollectiveRecord, then return addresses as uint64; of a
                    ///< call by another thread than the main one, then those that note_place() noted
-  completed = 4,  ///< a collective has ended: CompletedRecord
-  fetch = 5,      ///< a dataset fetched: uint64 split (tasks::Split), then uint64 indices
-  device = 6,     ///< the device a task was given: text, "cpu" or "cuda:1"
+  completed = 4,   ///< a collective has ended: CompletedRecord
+  fetch = 5,       ///< a dataset fetched: uint64 split (tasks::Split), then uint64 indices
+  device = 6,      ///< the device a task was given: text, "cpu" or "cuda:1"
   loss = 7,  ///< a task's loss: double sum, double count, double 1 if gradients were on, else 0
   parameters = 8,  ///< before a first gradients record: per parameter, TensorRecord and name
   gradients = 9,   ///< before an optimizer step: per parameter in that order, its gradient's bytes
