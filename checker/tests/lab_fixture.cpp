@@ -84,7 +84,7 @@ pid_t first_process_of(const std::string& name) {
 
 pid_t daemon_of(const std::string& lab, const std::string& program) {
   for (const pid_t pid : children_of(first_process_of(lab))) {
-    if (trim(read_file("/proc/" + std::to_string(pid) + "/comm")) == program) return pid;
+    if (name_of(pid) == program) return pid;
   }
   return 0;
 }

@@ -36,6 +36,7 @@ std::string processes_in(const std::set<std::string>& namespaces) {
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const auto process = entry.path().filename().string();
     if (process.find_first_not_of("0123456789") != process.npos) continue;
+    if (is_zombie(std::stoi(process))) continue;
     for (const auto& name : namespaces_of(process)) {
       if (namespaces.contains(name)) found += name + " is process " + process + "'s\n";
     }

@@ -11,7 +11,8 @@ namespace checker::testing {
 std::set<std::string> namespaces_below(pid_t first_process);
 
 /// Waits until no process of the machine is in one of these namespaces. Returns what is left after
-/// half a minute: namespaces with the command lines in them, and mounts whose path holds `folder`.
+/// half a minute: namespaces with their processes, and mounts whose path holds `folder`. A zombie
+/// holds nothing, and how long it stays is up to the machine's PID 1.
 std::string traces_of(const std::set<std::string>& namespaces, const std::string& folder);
 
 }  // namespace checker::testing

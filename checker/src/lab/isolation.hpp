@@ -52,8 +52,8 @@ void write_to(const std::filesystem::path& log);
 /// Whether the process has ended, be it collected or not.
 bool has_ended(pid_t process);
 
-/// Waits until the process, which need not be a child of ours, is gone with all that depends on
-/// it. Returns at once if there is none.
+/// Waits, 10 s at most, until the process, which need not be a child of ours, is gone with all that
+/// depends on it. Returns at once if there is none.
 void await_end(pid_t process);
 
 }  // namespace checker

@@ -11,8 +11,6 @@
 #include "lab/daemons.hpp"
 #include "lab/isolation.hpp"
 #include "process/family.hpp"
-#include "support/files.hpp"
-#include "support/text.hpp"
 
 namespace checker {
 
@@ -70,10 +68,7 @@ void start_node(const fs::path& folder, size_t number) {
 
 pid_t find_node(pid_t lab, size_t number) {
   for (const pid_t pid : children_of(lab)) {
-    const fs::path file = "/proc/" + std::to_string(pid) + "/comm";
-    std::error_code error;
-    if (!fs::exists(file, error)) continue;
-    if (trim(read_file(file)) == node_name(number)) return pid;
+    if (name_of(pid) == node_name(number) && !is_zombie(pid)) return pid;
   }
   return 0;
 }

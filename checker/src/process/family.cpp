@@ -2,23 +2,36 @@
 
 #include <filesystem>
 #include <fstream>
-#include <string>
 
 namespace checker {
 
 namespace {
 
-// The fourth field of /proc/<pid>/stat; the second, in parentheses, may hold anything.
-pid_t parent_of(pid_t pid) {
-  std::ifstream stream("/proc/" + std::to_string(pid) + "/stat");
+std::string first_line(pid_t pid, const char* file) {
+  std::ifstream stream("/proc/" + std::to_string(pid) + "/" + file);
   std::string text;
   std::getline(stream, text);
+  return text;
+}
+
+// /proc/<pid>/stat from its third field on, "S 1 ..."; the second, in parentheses, may hold
+// anything. Empty once the process is gone.
+std::string state_and_parent(pid_t pid) {
+  const auto text = first_line(pid, "stat");
   const auto end = text.rfind(')');
-  if (end == text.npos || end + 4 >= text.size()) return -1;
-  return static_cast<pid_t>(std::strtol(text.c_str() + end + 4, nullptr, 10));
+  return end == text.npos || end + 4 >= text.size() ? "" : text.substr(end + 2);
+}
+
+pid_t parent_of(pid_t pid) {
+  const auto fields = state_and_parent(pid);
+  return fields.empty() ? -1 : static_cast<pid_t>(std::strtol(fields.c_str() + 2, nullptr, 10));
 }
 
 }  // namespace
+
+std::string name_of(pid_t process) { return first_line(process, "comm"); }
+
+bool is_zombie(pid_t process) { return state_and_parent(process).starts_with('Z'); }
 
 std::set<pid_t> children_of(pid_t parent) {
   std::set<pid_t> found;

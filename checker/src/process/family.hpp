@@ -2,10 +2,17 @@
 #include <sys/types.h>
 
 #include <set>
+#include <string>
 
 namespace checker {
 
 /// The processes whose parent this is, as /proc shows them now.
 std::set<pid_t> children_of(pid_t parent);
+
+/// What /proc calls the process (comm, at most 15 letters); empty once it is gone.
+std::string name_of(pid_t process);
+
+/// It has ended and only waits for its parent to notice, which some containers' PID 1 never does.
+bool is_zombie(pid_t process);
 
 }  // namespace checker
