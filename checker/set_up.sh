@@ -53,7 +53,11 @@ apt_packages() {
     local version; version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' | head -n 1)
     names+=("libclang-rt-${version:-14}-dev")
   fi
-  if [ "$tests" = ON ]; then names+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck); fi
+  if [ "$tests" = ON ]; then
+    names+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck iproute2 procps)
+    # Job scripts are tried on a Slurm of their own; one that a site brought is left as it is.
+    command -v sbatch >/dev/null || names+=(slurm-wlm munge)
+  fi
   for name in "${names[@]}"; do
     dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || missing+=("$name")
   done
