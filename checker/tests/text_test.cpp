@@ -16,6 +16,18 @@ TEST(Text, SplitsLinesWithAndWithoutALastEnd) {
   EXPECT_THAT(split_lines("a\n"), ElementsAre("a"));
 }
 
+TEST(Text, SplitsAtASeparator) {
+  EXPECT_THAT(split("0,1,,2", ','), ElementsAre("0", "1", "", "2"));
+  EXPECT_THAT(split(std::string_view("a\0b\0", 4), '\0'), ElementsAre("a", "b"));
+}
+
+TEST(Text, ReadsWholeNumbers) {
+  EXPECT_EQ(whole_number("29500", 0), 29500);
+  EXPECT_EQ(whole_number("12th", 0), 12);
+  EXPECT_EQ(whole_number("none", -1), -1);
+  EXPECT_EQ(whole_number("", 7), 7);
+}
+
 TEST(Text, WrapsBetweenWordsOnly) {
   EXPECT_THAT(wrap("one two  three\nfour", 9), ElementsAre("one two", "three", "four"));
   EXPECT_THAT(wrap("incomprehensible word", 4), ElementsAre("incomprehensible", "word"));

@@ -10,7 +10,6 @@ namespace checker {
 /// One start of a trainer, or of torchrun, with what it was told.
 struct StartSeen {
   std::string host;
-  int parent = 0;  ///< process that started it, as its node counts
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment;
   std::filesystem::path log;  ///< a trainer's recording; empty for torchrun

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "evidence/log.hpp"
-#include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
 
@@ -14,23 +13,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char *kTrainer = "trainer-", *kLauncher = "launcher-";
-
-// For a shell, whatever is in it.
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char sign : word) text += sign == '\'' ? std::string("'\\''") : std::string(1, sign);
-  return text + "'";
-}
-
-std::vector<std::string> split_at_zeros(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\0', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return words;
-}
 
 std::string first_line(const fs::path& file) {
   const auto lines = split_lines(read_file(file));
@@ -44,9 +26,8 @@ StartSeen read_start(const fs::path& host_file) {
   };
   StartSeen start;
   start.host = first_line(host_file);
-  start.parent = std::atoi(first_line(with(".parent")).c_str());
-  start.arguments = split_at_zeros(read_file(with(".arguments")));
-  for (const auto& entry : split_at_zeros(read_file(with(".environment")))) {
+  start.arguments = split(read_file(with(".arguments")), '\0');
+  for (const auto& entry : split(read_file(with(".environment")), '\0')) {
     const auto equals = entry.find('=');
     if (equals != std::string::npos) {
       start.environment[entry.substr(0, equals)] = entry.substr(equals + 1);
@@ -73,8 +54,8 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
     become =
         "truncate -s 64M \"$me.log\"\n"
         "export DISTRIBUTED_UTILS_RECORD=\"$me.log\" OMP_NUM_THREADS=1\nexec " +
-        quoted(trainer.string());
-    for (const auto& option : options) become += " " + quoted(option);
+        shell_quote(trainer.string());
+    for (const auto& option : options) become += " " + shell_quote(option);
     become += " --output \"$me.output\"";
   }
   for (const char* kind : {"step_", "solution_"}) {
@@ -89,18 +70,17 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
     }
   }
   place_witness(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
-                "exec " + quoted((programs / "torchrun").string()) + " \"$@\"");
+                "exec " + shell_quote((programs / "torchrun").string()) + " \"$@\"");
 }
 
 void JobSite::place_witness(const fs::path& program, const std::string& kind,
                             const std::string& become) const {
   // Named last, so that what has a .host is whole.
   const std::string text = "#!/bin/bash\nme=$(mktemp -u " +
-                           quoted((seen_ / (kind + "XXXXXXXX")).string()) +
+                           shell_quote((seen_ / (kind + "XXXXXXXX")).string()) +
                            ")\n"
                            "cat /proc/$$/environ >\"$me.environment\"\n"
                            "printf '%s\\0' \"$@\" >\"$me.arguments\"\n"
-                           "echo $PPID >\"$me.parent\"\n"
                            "hostname >\"$me.new\" && mv \"$me.new\" \"$me.host\"\n" +
                            become + "\n";
   write_file(program, text);

@@ -4,12 +4,9 @@
 #include <chrono>
 
 #include "judge/compile.hpp"
-#include "judge/experiment.hpp"
 #include "judge/job_check.hpp"
-#include "judge/oracle.hpp"
-#include "judge/rules/rules.hpp"
 #include "judge/secret.hpp"
-#include "judge/symbols.hpp"
+#include "judge/trainer_check.hpp"
 #include "judge/verdicts.hpp"
 #include "ladder/programs.hpp"
 #include "ladder/render.hpp"
@@ -28,35 +25,11 @@ double since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// In this order: what comes first explains what comes later.
-void judge_world(const Scene& scene, Findings& all) {
-  Findings findings;
-  rules::membership(scene, findings);
-  rules::purposes(scene, findings);
-  if (findings.empty()) {
-    rules::training_shares(scene, findings);
-    rules::evaluation_shares(scene, findings);
-    rules::epochs(scene, findings);
-  }
-  rules::collectives(scene, findings);
-  rules::gradients(scene, findings);
-  rules::standstill(scene, findings);
-  const size_t before_trouble = findings.size();
-  if (findings.empty()) rules::trouble(scene, findings);
-  if (findings.size() == before_trouble) {  // else what came later tells nothing
-    rules::losses(scene, findings);
-    rules::speaking(scene, findings);
-    rules::saving(scene, findings);
-    rules::leaving(scene, findings);
-  }
-  if (findings.empty()) rules::whole(scene, findings);
-  for (auto& finding : findings) {
-    const bool known = std::ranges::any_of(all, [&](const Finding& other) {
-      return other.todo == finding.todo && other.id == finding.id;
-    });
-    if (!known) all.push_back(std::move(finding));
-  }
-}
+// Where a judgement works, and on what.
+struct Work {
+  fs::path folder;
+  std::vector<std::string> secret;  ///< the trainer's options
+};
 
 class Check {
  public:
@@ -88,8 +61,12 @@ class Check {
     const auto untouched = [&](const Source& source, const std::string& in) {
       return student ? untouched_todos(ladder_, source, step_, in) : std::set<int>{};
     };
-    if (options_.job_script.empty()) judge(untouched(ladder_.trainer, text));
-    if (!job.empty()) judge_job(job, untouched(ladder_.job, job));
+    const TemporaryFolder temporary;
+    Work work;
+    work.folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
+    work.secret = make_secret(options_.seed != 0 ? options_.seed : fresh_seed(), work.folder);
+    if (options_.job_script.empty()) judge_trainer(work, untouched(ladder_.trainer, text));
+    if (!job.empty()) judge_job(work, job, untouched(ladder_.job, job));
     not_checked();
     report_.judge_seconds = since(begin);
     return report_;
@@ -154,38 +131,22 @@ class Check {
     return !report_.compile_error;
   }
 
-  void judge(const std::set<int>& untouched) {
-    const TemporaryFolder temporary;
-    const fs::path folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
-    auto arguments = make_secret(options_.seed != 0 ? options_.seed : fresh_seed(), folder);
-    arguments.insert(arguments.end(), {"--device", options_.device});
-    const auto worlds = worlds_to_run();
-    stage("running");
-    const auto trials = run_experiment({.program = fs::absolute(program_),
-                                        .folder = folder,
-                                        .options = arguments,
-                                        .worlds = worlds,
-                                        .on_gpus = options_.device != "cpu"});
-    stage("replaying");
-    const auto truth = ask_oracle(project_.build / "bin" / "replay", trials, arguments, folder);
-    stage("judging");
-    Symbols symbols(program_, source_, project_.shown(source_));
-    const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {
-      return symbols.locate(rank, collective);
-    };
-    const auto features = features_until(ladder_, step_, Rendering::solution);
-    Findings findings;
-    bool cut_off = false;
-    for (const size_t i : most_telling_first(trials)) {
-      const Scene scene{trials[i], truth.worlds[i], truth.sizes, ladder_, step_, features, locate};
-      judge_world(scene, findings);
-      measure(scene);
-      cut_off = cut_off || !trials[i].run.result.success();
-    }
-    report_.verdicts = to_verdicts(ladder_, ladder_.trainer, step_, findings, untouched, cut_off);
+  void judge_trainer(const Work& work, const std::set<int>& untouched) {
+    const auto checked = check_trainer(project_, ladder_, step_,
+                                       {.program = fs::absolute(program_),
+                                        .source = source_,
+                                        .secret = work.secret,
+                                        .folder = work.folder,
+                                        .worlds = worlds_to_run(),
+                                        .device = options_.device,
+                                        .on_stage = [&](std::string_view text) { stage(text); }});
+    report_.largest_deviation = checked.largest_deviation;
+    report_.judged_by_numbers = checked.largest_deviation > kTolerance;
+    report_.verdicts =
+        to_verdicts(ladder_, ladder_.trainer, step_, checked.findings, untouched, checked.cut_off);
   }
 
-  void judge_job(const std::string& script, const std::set<int>& untouched) {
+  void judge_job(const Work& work, const std::string& script, const std::set<int>& untouched) {
     const bool trains = std::ranges::none_of(
         report_.verdicts, [](const Verdict& verdict) { return verdict.state == State::wrong; });
     const auto impossible = trains ? job_check_impossible(project_)
@@ -200,34 +161,18 @@ class Check {
       return;
     }
     stage("running it as a job");
-    const TemporaryFolder temporary;
-    const fs::path folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
-    auto secret = make_secret(options_.seed != 0 ? options_.seed : fresh_seed(), folder);
+    auto secret = work.secret;
     secret.insert(secret.end(), {"--device", "cpu"});
-    const auto findings = check_job(
-        project_, ladder_, step_,
-        {.script = script, .trainer = fs::absolute(program_), .secret = secret, .folder = folder});
+    const auto findings = check_job(project_, ladder_, step_,
+                                    {.script = script,
+                                     .trainer = fs::absolute(program_),
+                                     .secret = secret,
+                                     .folder = work.folder});
     auto verdicts = to_verdicts(ladder_, ladder_.job, step_, findings, untouched, false);
     report_.verdicts.insert(report_.verdicts.end(), std::make_move_iterator(verdicts.begin()),
                             std::make_move_iterator(verdicts.end()));
     report_.not_checked.emplace_back(
         "GPUs under Slurm: those of the rehearsal's nodes are stand-ins");
-  }
-
-  void measure(const Scene& scene) {
-    double& largest = report_.largest_deviation;
-    for (const auto& rank : scene.truth.ranks) {
-      for (const auto& step : rank.steps) {
-        const double gradients = scene.expects(feature::ddp) ? step.mean : step.local;
-        const double apart = scene.expects(feature::ddp) ? step.apart : 0;
-        for (const double deviation : {gradients, apart, step.update, step.loss}) {
-          if (deviation < kUnknown) largest = std::max(largest, deviation);
-        }
-      }
-      if (rank.evaluations < kUnknown) largest = std::max(largest, rank.evaluations);
-    }
-    if (scene.ended_well()) largest = std::max(largest, rules::loss_deviation(scene));
-    report_.judged_by_numbers = largest > kTolerance;
   }
 
   // On GPUs only as many ranks as there are GPUs.
@@ -248,17 +193,6 @@ class Check {
       throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
     }
     return worlds;
-  }
-
-  // Two ranks show most, and most clearly.
-  static std::vector<size_t> most_telling_first(const std::vector<Trial>& trials) {
-    std::vector<size_t> order(trials.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(order, {}, [&](size_t i) {
-      const auto world = trials[i].run.world;
-      return world == 1 ? 100 : world;
-    });
-    return order;
   }
 
   void not_checked() {

@@ -1,9 +1,9 @@
 #include "judge/job_rules.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "judge/job_meeting.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -18,39 +18,6 @@ std::map<std::string, std::vector<const StartSeen*>> by_host(const Starts& start
   return hosts;
 }
 
-int whole_number(const std::string& text, int otherwise) {
-  int number = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-// Where a process was told to meet the others.
-struct Meeting {
-  std::string host, address, port;
-};
-
-Meeting meeting_of(const StartSeen& start) {
-  const auto endpoint = start.option("rdzv-endpoint");
-  const auto colon = endpoint.rfind(':');
-  if (colon != std::string::npos) {
-    return {start.host, endpoint.substr(0, colon), endpoint.substr(colon + 1)};
-  }
-  const auto told = [&](const char* option, const char* variable) {
-    const auto value = start.option(option);
-    return value.empty() ? start.variable(variable) : value;
-  };
-  return {start.host, told("master-addr", "MASTER_ADDR"), told("master-port", "MASTER_PORT")};
-}
-
-// torchrun tells its ranks another address, so what counts is what torchrun was told.
-std::vector<Meeting> meetings_of(const JobSeen& job) {
-  std::vector<Meeting> meetings;
-  for (const auto& start : job.launchers.empty() ? job.trainers : job.launchers) {
-    meetings.push_back(meeting_of(start));
-  }
-  return meetings;
-}
-
 class JobRules {
  public:
   explicit JobRules(const JobScene& scene) : scene_(scene), job_(scene.job) {}
@@ -63,7 +30,7 @@ class JobRules {
       return findings_;
     }
     gpus();
-    meeting();
+    if (auto finding = judge_meeting(scene_)) findings_.push_back(std::move(*finding));
     if (findings_.empty()) processes();  // else it is no wonder
     nodes();
     if (findings_.empty()) end();
@@ -74,11 +41,7 @@ class JobRules {
  private:
   void add(std::string_view name, const std::string& id, const std::string& what,
            const std::string& why, std::vector<std::string> evidence) {
-    int number = 0;
-    for (const auto& [todo, about] : scene_.ladder.todos) {
-      if (std::ranges::find(about.features, name) != about.features.end()) number = todo;
-    }
-    findings_.push_back({number, id, what, why, std::move(evidence), ""});
+    findings_.push_back({scene_.ladder.todo_of(name), id, what, why, std::move(evidence), ""});
   }
 
   // TODO 14: allotted by Slurm, and to be seen by the programs.
@@ -104,70 +67,6 @@ class JobRules {
                    "numbers start at 0.",
                    evidence);
       }
-    }
-  }
-
-  // TODO 15: the same place for all, the first node, a port of the job's own.
-  void meeting() {
-    const auto meetings = meetings_of(job_);
-    if (meetings.empty()) return;
-    const auto& first = meetings.front();
-    const auto say = [&](const std::string& id, const std::string& what, const std::string& why) {
-      std::vector<std::string> evidence;
-      for (const auto& meeting : meetings) {
-        const auto line = "on " + meeting.host + ": " +
-                          (meeting.address.empty() ? "no address" : meeting.address) + ", " +
-                          (meeting.port.empty() ? "no port" : "port " + meeting.port);
-        if (std::ranges::find(evidence, line) == evidence.end()) evidence.push_back(line);
-      }
-      add(feature::master, id, what, why, evidence);
-    };
-    const bool set = std::ranges::all_of(meetings, [](const Meeting& meeting) {
-      return !meeting.address.empty() && !meeting.port.empty();
-    });
-    if (!set) {
-      return say("master_not_set", "The ranks are not told where to meet.",
-                 "Set MASTER_ADDR and MASTER_PORT and export both, before srun.");
-    }
-    const bool local = std::ranges::any_of(meetings, [](const Meeting& meeting) {
-      return meeting.address == "localhost" || meeting.address.starts_with("127.") ||
-             meeting.address == "::1";
-    });
-    if (local) {
-      return say("master_is_localhost", "Every node is told to meet at itself.",
-                 "localhost is another machine on every node: the first node's name is the same "
-                 "for all.");
-    }
-    const auto differs = [&](std::string Meeting::*part) {
-      return std::ranges::any_of(meetings,
-                                 [&](const Meeting& m) { return m.*part != first.*part; });
-    };
-    if (differs(&Meeting::address)) {
-      return say("masters_differ", "The nodes are told different places to meet.",
-                 "Find the address once, in the batch script, and export it; what a node asks of "
-                 "itself differs from node to node.");
-    }
-    if (!job_.hosts.empty() && first.address != job_.hosts.front()) {
-      return say(
-          "master_not_first_node", "The place to meet is not the first node of the job.",
-          "`scontrol show hostnames \"$SLURM_JOB_NODELIST\"` lists the job's nodes; the first "
-          "of them runs the batch script and rank 0.");
-    }
-    if (differs(&Meeting::port)) {
-      return say("ports_differ", "The nodes are told different ports.",
-                 "Make the port once, in the batch script, from what is the same on all nodes: the "
-                 "job's number.");
-    }
-    const int port = whole_number(first.port, 0);
-    if (port < 1024 || port > 65535) {
-      return say("port_not_usable", "The port cannot be used.",
-                 "Ports from 1024 to 65535 are everybody's.");
-    }
-    const auto others = meetings_of(scene_.other);
-    if (!others.empty() && others.front().port == first.port) {
-      say("port_of_every_job", "Another job of the same script gets the same port.",
-          "Two jobs can share a node, and only one of them gets a port: make it from the job's "
-          "number.");
     }
   }
 
@@ -256,9 +155,9 @@ class JobRules {
     if (job_.completed()) return;
     std::vector<std::string> evidence = {"Slurm says: " + job_.state +
                                          (job_.reason.empty() ? "" : ", " + job_.reason)};
-    constexpr size_t kLines = 5;
-    const size_t from = job_.output.size() > kLines ? job_.output.size() - kLines : 0;
-    for (size_t i = from; i < job_.output.size(); ++i) {
+    constexpr size_t kLastLines = 5;
+    const size_t first = job_.output.size() > kLastLines ? job_.output.size() - kLastLines : 0;
+    for (size_t i = first; i < job_.output.size(); ++i) {
       evidence.push_back("it said: " + job_.output[i].substr(0, 200));
     }
     add(feature::torchrun, job_.out_of_time ? "job_stands_still" : "job_fails",
@@ -288,22 +187,12 @@ class JobRules {
   // CUDA sees all GPUs where nothing is said.
   std::set<std::string> visible_to(const StartSeen& start) const {
     if (start.environment.contains("CUDA_VISIBLE_DEVICES")) {
-      return entries_of(start.variable("CUDA_VISIBLE_DEVICES"));
+      const auto entries = split(start.variable("CUDA_VISIBLE_DEVICES"), ',');
+      return {entries.begin(), entries.end()};
     }
     std::set<std::string> all;
     for (size_t gpu = 0; gpu < scene_.gpus_per_node; ++gpu) all.insert(std::to_string(gpu));
     return all;
-  }
-
-  // "0,1,2": its parts.
-  static std::set<std::string> entries_of(const std::string& list) {
-    std::set<std::string> entries;
-    for (size_t at = 0; at < list.size();) {
-      const auto end = std::min(list.find(',', at), list.size());
-      entries.insert(list.substr(at, end - at));
-      at = end + 1;
-    }
-    return entries;
   }
 
   const JobScene& scene_;

@@ -1,5 +1,6 @@
 #include "judge/oracle.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "process/ranks.hpp"
@@ -56,6 +57,17 @@ WorldTruth world_from(const json& world) {
 }
 
 }  // namespace
+
+std::vector<WorldTruth::Loss> WorldTruth::losses() const {
+  std::vector<Loss> all;
+  for (size_t epoch = 0; epoch < std::max(training.size(), validation.size()); ++epoch) {
+    const auto of = " of epoch " + std::to_string(epoch + 1);
+    if (epoch < training.size()) all.push_back({"training loss" + of, training[epoch]});
+    if (epoch < validation.size()) all.push_back({"validation loss" + of, validation[epoch]});
+  }
+  if (test) all.push_back({"test loss", *test});
+  return all;
+}
 
 Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
                  const std::vector<std::string>& options, const std::filesystem::path& folder) {

@@ -42,6 +42,13 @@ struct WorldTruth {
   std::vector<double> training;    ///< mean loss by epoch, over all ranks
   std::vector<double> validation;  ///< by evaluation, over the whole split
   std::optional<double> test;
+
+  struct Loss {
+    std::string name;  ///< "training loss of epoch 1"
+    double value;
+  };
+  /// All of them, in the order in which a trainer reports them.
+  std::vector<Loss> losses() const;
 };
 
 struct Truth {

@@ -7,19 +7,11 @@
 namespace checker {
 
 int Scene::blame(std::initializer_list<std::string_view> candidates) const {
-  // Of several TODOs for one feature the last: that is where it shows.
-  const auto todo_of = [&](std::string_view name) {
-    int found = 0;
-    for (const auto& [number, todo] : ladder.todos) {
-      if (std::ranges::find(todo.features, name) != todo.features.end()) found = number;
-    }
-    return found;
-  };
   for (const auto name : candidates) {
-    const int todo = todo_of(name);
+    const int todo = ladder.todo_of(name);
     if (std::ranges::find(step.todos, todo) != step.todos.end()) return todo;
   }
-  return todo_of(*candidates.begin());
+  return ladder.todo_of(*candidates.begin());
 }
 
 bool Scene::ended_well() const {

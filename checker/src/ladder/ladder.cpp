@@ -14,6 +14,14 @@ std::filesystem::path Ladder::file_of(const Todo& todo) const {
   return std::filesystem::path("steps") / todo.step / "train.cpp";
 }
 
+int Ladder::todo_of(std::string_view feature) const {
+  int found = 0;
+  for (const auto& [number, todo] : todos) {
+    if (std::ranges::find(todo.features, feature) != todo.features.end()) found = number;
+  }
+  return found;
+}
+
 bool Ladder::edits_job(const Step& step) const {
   const auto places = job.todos();
   return std::ranges::any_of(step.todos, [&](int todo) { return places.contains(todo); });

@@ -32,6 +32,7 @@ struct Step {
   std::string intro;  ///< one paragraph
   std::string run;    ///< the command to try it
   std::vector<int> todos;
+  std::vector<std::string> given;  ///< features that its files have ready-made, as do later ones
 
   std::string digits() const { return name.substr(0, 2); }
 };
@@ -44,6 +45,8 @@ struct Ladder {
 
   /// The file in which a student does this TODO, from the project's folder.
   std::filesystem::path file_of(const Todo& todo) const;
+  /// The TODO that switches a feature on; of several the last, which is where it shows. 0: none.
+  int todo_of(std::string_view feature) const;
   /// Whether any of the step's TODOs is done in its job script.
   bool edits_job(const Step& step) const;
   /// A step by number or name ("2", "02", "02_setup"). Throws UsageError naming the steps there

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -9,14 +10,16 @@
 
 namespace checker {
 
-std::vector<std::string> split_lines(std::string_view text) {
-  std::vector<std::string> lines;
+std::vector<std::string> split_lines(std::string_view text) { return split(text, '\n'); }
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
   while (!text.empty()) {
-    const auto end = text.find('\n');
-    lines.emplace_back(text.substr(0, end));
+    const auto end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
   }
-  return lines;
+  return parts;
 }
 
 std::string_view trim(std::string_view text) {
@@ -78,6 +81,12 @@ std::string shell_quote(std::string_view text) {
     }
   }
   return quoted + "'";
+}
+
+int whole_number(std::string_view text, int otherwise) {
+  int number = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
 }
 
 std::string fingerprint(std::string_view text) {

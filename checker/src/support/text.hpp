@@ -11,6 +11,9 @@ namespace checker {
 /// The lines of a text without their ends; a last line may lack its end.
 std::vector<std::string> split_lines(std::string_view text);
 
+/// What stands between the separators; nothing after a last one.
+std::vector<std::string> split(std::string_view text, char separator);
+
 /// Without blanks, tabs and line ends on both sides.
 std::string_view trim(std::string_view text);
 
@@ -29,6 +32,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 /// Quoted so that a POSIX shell reads exactly `text` back, as one word.
 std::string shell_quote(std::string_view text);
+
+/// The number a text begins with; `otherwise` if it begins with none.
+int whole_number(std::string_view text, int otherwise);
 
 /// FNV-1a, 64 bits, in 16 hexadecimal digits: tells a changed file, does not resist an attacker.
 std::string fingerprint(std::string_view text);

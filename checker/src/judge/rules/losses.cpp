@@ -120,9 +120,8 @@ class Losses {
 
   // Then a loss that is missing was not printed, which is another rule's.
   bool only_right_ones(const std::vector<double>& reported) const {
-    auto right = scene_.truth.training;
-    right.insert(right.end(), scene_.truth.validation.begin(), scene_.truth.validation.end());
-    if (scene_.truth.test) right.push_back(*scene_.truth.test);
+    std::vector<double> right;
+    for (const auto& loss : scene_.truth.losses()) right.push_back(loss.value);
     return std::ranges::all_of(
         reported, [&](double value) { return least_deviation(right, value) <= kLossTolerance; });
   }

@@ -119,16 +119,9 @@ void speaking(const Scene& scene, Findings& findings) {
   if (!scene.ended_well()) return;
   const auto numbers = numbers_in(scene.run().ranks[0].output);
   std::vector<std::string> missing;
-  const auto want = [&](const std::string& name, double value) {
-    if (!shown(numbers, value)) missing.push_back(name + ", " + digits(value));
-  };
-  for (size_t epoch = 0; epoch < scene.truth.validation.size(); ++epoch) {
-    const auto of = " of epoch " + std::to_string(epoch + 1);
-    if (epoch < scene.truth.training.size())
-      want("training loss" + of, scene.truth.training[epoch]);
-    want("validation loss" + of, scene.truth.validation[epoch]);
+  for (const auto& loss : scene.truth.losses()) {
+    if (!shown(numbers, loss.value)) missing.push_back(loss.name + ", " + digits(loss.value));
   }
-  if (scene.truth.test) want("test loss", *scene.truth.test);
   if (missing.empty()) return wording(scene, findings);
   findings.push_back(
       {todo,

@@ -1,0 +1,12 @@
+#pragma once
+/// Where the ranks of a job are told to meet (TODO 15).
+#include <optional>
+
+#include "judge/job_rules.hpp"
+
+namespace checker {
+
+/// The same place for all: the job's first node, at a port of the job's own. Nothing if it is so.
+std::optional<Finding> judge_meeting(const JobScene& scene);
+
+}  // namespace checker

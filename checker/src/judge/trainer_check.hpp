@@ -1,0 +1,36 @@
+#pragma once
+/// Judging a trainer: it is run at several worlds, replayed, and looked at by every rule.
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "judge/scene.hpp"
+#include "support/project.hpp"
+
+namespace checker {
+
+struct TrainerCheckOptions {
+  std::filesystem::path program;
+  std::filesystem::path source;     ///< its text, for the lines of collectives
+  std::vector<std::string> secret;  ///< its options (see judge/secret.hpp)
+  std::filesystem::path folder;     ///< an empty one, for what the runs leave behind
+  std::vector<int> worlds;
+  std::string device;  ///< "cpu", "cuda"
+  std::function<void(std::string_view)> on_stage;
+};
+
+struct TrainerChecked {
+  Findings findings;
+  /// The run of some world did not come to its end.
+  bool cut_off = false;
+  /// Of a gradient, a parameter or a loss, relative, from what the replay gives.
+  double largest_deviation = 0;
+};
+
+/// Throws Error where the replay fails.
+TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const Step& step,
+                             const TrainerCheckOptions& options);
+
+}  // namespace checker
