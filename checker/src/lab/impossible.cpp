@@ -32,25 +32,26 @@ constexpr std::array<Tool, 7> tools{{{"slurmctld", "slurm-wlm"},
                                      {"setpriv", "util-linux"}}};
 
 bool is_installed(std::string_view program) {
-  const std::string folders = lab_search_path();
-  for (size_t at = 0; at < folders.size();) {
-    const auto end = std::min(folders.find(':', at), folders.size());
-    const auto file = std::filesystem::path(folders.substr(at, end - at)) / program;
-    if (::access(file.c_str(), X_OK) == 0) return true;
-    at = end + 1;
-  }
-  return false;
+  return std::ranges::any_of(split(lab_search_path(), ':'), [&](const std::string& folder) {
+    return ::access((std::filesystem::path(folder) / program).c_str(), X_OK) == 0;
+  });
 }
 
-// In a container root often may not do what root may: 0, or errno.
-int try_namespaces() {
+// What this does in a process of its own: 0, or errno.
+int try_out(int (*action)()) {
   const pid_t pid = ::fork();
   if (pid < 0) return errno;
-  if (pid == 0) ::_exit(::unshare(CLONE_NEWPID | lab_namespaces) == 0 ? 0 : errno);
+  if (pid == 0) ::_exit(action() == 0 ? 0 : errno);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return WEXITSTATUS(status);
+}
+
+int make_namespaces() { return ::unshare(CLONE_NEWPID | lab_namespaces); }
+
+int make_namespaces_and_separate_mounts() {
+  return make_namespaces() == 0 ? separate_mounts() : -1;
 }
 
 std::string sentence(const std::string& why, const std::string& mend) {
@@ -77,9 +78,13 @@ std::optional<std::string> lab_impossible() {
                     "sudo apt-get install " + join(packages, " "));
   }
   if (::geteuid() != 0) return sentence("A lab needs root", "say it with sudo.");
-  if (const int reason = try_namespaces(); reason != 0) {
+  // In a container root often may not do what root may.
+  if (const int reason = try_out(make_namespaces); reason != 0) {
     return sentence(std::string("Namespaces cannot be made (") + std::strerror(reason) + ")",
                     "a machine of your own, or a container with --privileged.");
+  }
+  if (try_out(make_namespaces_and_separate_mounts) != 0) {
+    return sentence("/ is no mount point, as in a chroot", "mount --bind ROOT ROOT, then chroot.");
   }
   return std::nullopt;
 }

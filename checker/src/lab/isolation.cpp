@@ -68,11 +68,12 @@ pid_t fork_first_process(const std::function<void()>& action) {
   return checked(child, "start a process");
 }
 
+int separate_mounts() { return ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr); }
+
 void isolate(const std::string& host_name) {
   checked(::unshare(lab_namespaces), "make namespaces");
   checked(::sethostname(host_name.data(), host_name.size()), "name a machine");
-  // What we mount stays here, what the machine mounts arrives.
-  checked(::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr), "separate the mounts");
+  checked(separate_mounts(), "separate the mounts");
   checked(::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr),
           "mount /proc");
 }

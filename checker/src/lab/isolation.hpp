@@ -25,6 +25,10 @@ int checked(int result, const std::string& what);
 /// without a word if that throws. Returns the child as its parent sees it.
 pid_t fork_first_process(const std::function<void()>& action);
 
+/// In a mount namespace of our own: what we mount stays here, what the machine mounts still
+/// arrives. As system calls do, returns 0, or -1 and errno: EINVAL where / is no mount point.
+int separate_mounts();
+
 /// Gives the calling process, the first of a PID namespace, a name of its machine, /proc, mounts
 /// (which still follow those of the machine) and a network without anything in it.
 void isolate(const std::string& host_name);
