@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#if CHECKPOINT
+#include "tasks/checkpointing.hpp"
+#endif
 #include "tasks/progress.hpp"
 #include "tasks/task.hpp"
 
@@ -16,9 +19,15 @@ namespace data = torch::data;
 
 // Trains for one epoch and returns the mean loss per target.
 double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+#if CHECKPOINT
+             torch::Device device, tasks::Progress& progress, tasks::Checkpointing& checkpoints) {
+  model->train();
+  auto totals = checkpoints.begin_epoch(device);
+#else
              torch::Device device, tasks::Progress& progress) {
   model->train();
   auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+#endif
   for (auto& batch : loader) {
     const auto [input, target] = batch.to(device);
     optimizer.zero_grad();
@@ -28,6 +37,9 @@ double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer
     optimizer.step();
     totals += loss.totals();
     if (!progress.step(loss)) break;
+#if CHECKPOINT
+    checkpoints.step(totals);
+#endif
   }
   //@todo 10
 #if ALL_REDUCE
@@ -54,7 +66,11 @@ double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Devic
 }
 
 int main(int argc, char** argv) try {
+#if CHECKPOINT
+  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
+#else
   const auto options = tasks::parse_options(argc, argv);
+#endif
   tasks::apply(options);
 
   //@todo 2
@@ -109,7 +125,13 @@ int main(int argc, char** argv) try {
   module->to(device);
   //@todo 8
 #if DDP
+#if CHECKPOINT
+  tasks::Checkpointing checkpoints(options);
+  const auto model =
+      DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
+#else
   const auto model = DistributedDataParallel(module);
+#endif
 #else
   const auto model = module;
 #endif
@@ -117,12 +139,22 @@ int main(int argc, char** argv) try {
 
   tasks::Progress progress(options, *train_set.size());
   double best_loss = std::numeric_limits<double>::infinity();
+#if CHECKPOINT
+  const int64_t first = checkpoints.restore(*model, *optimizer, train_sampler, progress, best_loss);
+  for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
+#else
   for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+#endif
     //@todo 9
 #if SET_EPOCH
     train_sampler.set_epoch(epoch);
 #endif
+#if CHECKPOINT
+    const double train_loss =
+        train(*task, model, *train_loader, *optimizer, device, progress, checkpoints);
+#else
     const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
+#endif
     const double valid_loss = evaluate(*task, model, *valid_loader, device);
     //@todo 11
 #if PRINT0

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                "17.yaml: no step in ladder.yaml lists this TODO"},
         Spoilt{"MissingTodo", "ladder.yaml", "[14, 15, 16, 17]", "[14, 15, 16, 17, 18]", "18.yaml"},
         Spoilt{"UnknownFeature", "trainer.cpp", "#if SAMPLER", "#if SAMPLERS",
-               "no TODO switches the feature SAMPLERS on, did you mean SAMPLER?"},
+               "no TODO or step switches the feature SAMPLERS on, did you mean SAMPLER?"},
         Spoilt{"UnusedFeature", "todos/09.yaml", "[SET_EPOCH]", "[SET_EPOCH, EXTRA]",
                "09.yaml: no source has an #if EXTRA"},
         Spoilt{"UnknownPlace", "trainer.cpp", "//@todo 9", "//@todo 99", "there is no TODO 99"},

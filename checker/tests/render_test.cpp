@@ -65,13 +65,28 @@ TEST(Render, NoMarkerDirectiveOrDoubleBlankLineIsLeft) {
 
 TEST(Render, EveryStepIsTheSolutionBeforeItButForComments) {
   EXPECT_NO_THROW(check_continuity(ladder()));
-  for (size_t i = 1; i < ladder().steps.size(); ++i) {
-    const auto given = render(ladder(), ladder().trainer, ladder().steps[i], Rendering::step);
-    const auto before =
-        render(ladder(), ladder().trainer, ladder().steps[i - 1], Rendering::solution);
+  auto todos_alone = ladder();
+  for (auto& step : todos_alone.steps) step.given.clear();
+  for (size_t i = 1; i < todos_alone.steps.size(); ++i) {
+    const auto of = [&](size_t step, Rendering which) {
+      return render(todos_alone, todos_alone.trainer, todos_alone.steps[step], which);
+    };
+    const auto given = of(i, Rendering::step), before = of(i - 1, Rendering::solution);
     EXPECT_EQ(strip_comments(given, "//"), strip_comments(before, "//"));
     EXPECT_NE(given, before);
   }
+}
+
+TEST(Render, WhatIsGivenStandsInTheStepAsGivenAndInAllThatFollows) {
+  auto changed = ladder();
+  changed.steps.at(2).given = {"SETUP", "CHECKPOINT"};
+  const auto features = [&](size_t step, Rendering which) {
+    return features_until(changed, changed.steps.at(step), which);
+  };
+  EXPECT_FALSE(features(1, Rendering::solution).contains("CHECKPOINT"));
+  EXPECT_TRUE(features(2, Rendering::step).contains("CHECKPOINT"));
+  EXPECT_TRUE(features(2, Rendering::solution).contains("CHECKPOINT"));
+  EXPECT_TRUE(features(3, Rendering::step).contains("CHECKPOINT"));
 }
 
 TEST(Render, ContinuityNoticesACommentThatIsTakenForATodos) {

@@ -86,10 +86,12 @@ class JobTest : public ::testing::Test {
     fs::permissions(folder_.path() / name, fs::perms::owner_all);
   }
 
-  testing::Outcome run(const std::string& job, const std::string& node = "0") const {
+  testing::Outcome run(const std::string& job, const std::string& node = "0",
+                       const std::string& by = "bash") const {
     write_file(folder_.path() / "job", jobs().at(job));
+    const auto shell = by == "bash" ? by : (folder_.path() / "bin" / by).string();
     return testing::run_program(
-        {"bash", (folder_.path() / "job").string(), "--max-steps", "3 4"},
+        {shell, (folder_.path() / "job").string(), "--max-steps", "3 4"},
         {"PATH=" + (folder_.path() / "bin").string() + ":/usr/bin:/bin", "SLURM_JOB_ID=123456",
          "SLURM_SUBMIT_DIR=" + folder_.path().string(), "SLURM_JOB_NODELIST=n[1-2]",
          "SLURM_NNODES=2", "SLURM_GPUS_ON_NODE=4", "SLURM_CPUS_PER_TASK=8", "SLURM_JOB_NAME=job",
@@ -105,7 +107,8 @@ TEST_F(JobTest, TheSolutionStartsTorchrunAsTheClusterNeedsIt) {
   EXPECT_EQ(job.text,
             "torchrun|--no-python|--nnodes=2|--nproc-per-node=4|--rdzv-backend=c10d|"
             "--rdzv-id=123456|--rdzv-endpoint=n1i:23456|--rdzv-conf=is_host=1|"
-            "build/cpu/bin/solution_07|--output|output/job-123456|--max-steps|3 4|\n"
+            "build/cpu/bin/solution_07|--output|output/job-123456|--checkpoint-every|200|--resume|"
+            "--max-steps|3 4|\n"
             "CUDA_VISIBLE_DEVICES=0,1,2,3\nMASTER_ADDR=n1i\nMASTER_PORT=23456\n");
 }
 
@@ -116,7 +119,33 @@ TEST_F(JobTest, OnlyTheFirstNodeHostsTheRendezvous) {
 
 TEST_F(JobTest, AsGivenOneProcessRunsOnOneGpu) {
   const auto job = run("sbatch/07_multi_node.sbatch");
-  EXPECT_EQ(job.text, "--output|output/job-123456|--max-steps|3 4|\nCUDA_VISIBLE_DEVICES=0\n");
+  EXPECT_EQ(job.text,
+            "--output|output/job-123456|--checkpoint-every|200|--resume|--max-steps|3 4|\n"
+            "CUDA_VISIBLE_DEVICES=0\n");
+}
+
+// The ranks' stand-in works until it is told; what tells it is scancel's.
+TEST_F(JobTest, BeforeItsTimeIsUpTheRanksAreToldAndTheJobIsQueuedAgain) {
+  stand_in("bin/srun", "touch started; while ! [ -e told ]; do sleep 0.01; done; echo saved");
+  stand_in("bin/scancel", "echo scancel \"$@\"; touch told");
+  stand_in("bin/scontrol", "case $1 in show) echo n1 ;; *) echo scontrol \"$@\" ;; esac");
+  stand_in("bin/slurm",
+           "cd \"$SLURM_SUBMIT_DIR\"; rm -f started told\n"
+           "bash \"$@\" & while ! [ -e started ]; do sleep 0.01; done; kill -USR1 $!; wait $!");
+  for (const std::string job :
+       {"sbatch/07_multi_node.sbatch", "solutions/07_multi_node/07_multi_node.sbatch"}) {
+    const auto outcome = run(job, "0", "slurm");
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.text, "scancel --signal=USR1 123456\nsaved\nscontrol requeue 123456\n");
+  }
+}
+
+TEST_F(JobTest, AJobThatFailsIsNotQueuedAgain) {
+  stand_in("bin/srun", "exit 3");
+  stand_in("bin/scontrol", "case $1 in show) echo n1 ;; *) echo scontrol \"$@\" ;; esac");
+  const auto job = run("solutions/07_multi_node/07_multi_node.sbatch");
+  EXPECT_EQ(job.status, 3);
+  EXPECT_EQ(job.text, "");
 }
 
 TEST_F(JobTest, ModulesOfTheSiteAreLoaded) {

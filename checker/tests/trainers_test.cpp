@@ -1,13 +1,17 @@
 // The trainers of all steps and solutions, freshly rendered, run as a student would run them. A
-// step as given is the solution before it but for comments (rendering made sure), so it is
-// represented by that solution's program.
+// step as given is the solution before it but for comments and what comes ready-made (rendering
+// made sure), so it is represented by that solution's program.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
+#include <functional>
 
 #include "files.hpp"
 #include "ladder/ladder.hpp"
+#include "process/family.hpp"
 #include "process/trainer.hpp"
 #include "support/text.hpp"
 
@@ -16,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const Ladder& ladder() {
   static const Ladder loaded = load_ladder(testing::project_ladder());
@@ -48,7 +53,10 @@ using Arguments = std::vector<std::string>;
 
 class TrainerTest : public ::testing::Test {
  protected:
-  TrainerOutcome run(const fs::path& program, size_t world_size, Arguments options) const {
+  using Listener = std::function<void(size_t rank, std::string_view line)>;
+
+  TrainerOutcome run(const fs::path& program, size_t world_size, Arguments options,
+                     const Listener& listen = nullptr) const {
     if (std::ranges::find(options, "--config") == options.end()) {
       options.insert(options.begin(), {"--config", TINY_CONFIG});
     }
@@ -62,6 +70,7 @@ class TrainerTest : public ::testing::Test {
     ranks.on_line = [&](size_t rank, bool is_error, std::string_view line) {
       if (!is_error) outcome.lines[rank].emplace_back(line);
       outcome.everything.append(rank_name(rank)).append(line).append("\n");
+      if (listen) listen(rank, line);
       return true;
     };
     outcome.result = run_ranks(rank_commands(run), ranks);
@@ -171,6 +180,126 @@ TEST_F(TrainerTest, TwoRanksLearnMoreOfRealTextThanHowFrequentWordsAre) {
   const auto unigram = outcome.numbers_after("unigram ");
   ASSERT_FALSE(loss.empty() || unigram.empty()) << outcome.everything;
   EXPECT_LT(loss[0], unigram[0] - 0.2) << outcome.everything;
+}
+
+// Of a run in the test's output folder, on three ranks, with dropout: what it printed last, and the
+// bytes of its model.
+class ResumeTest : public TrainerTest {
+ protected:
+  struct End {
+    std::vector<std::string> lines;
+    std::string model;
+
+    bool operator==(const End&) const = default;
+  };
+
+  TrainerOutcome train(const Arguments& more, size_t world_size = 3) const {
+    Arguments options{"--config", config(), "--epochs", "2", "--checkpoint-every", "4"};
+    options.insert(options.end(), more.begin(), more.end());
+    auto outcome = run(solution(7), world_size, options);
+    EXPECT_TRUE(outcome.result.success()) << outcome.everything;
+    return outcome;
+  }
+
+  // Of lines: those since a run was resumed, at most.
+  End end_of(const TrainerOutcome& outcome, size_t lines) const {
+    const auto& all = outcome.lines[0];
+    const auto count = static_cast<std::ptrdiff_t>(std::min(lines, all.size()));
+    return {{all.end() - count, all.end()}, read_file(output() / "model-final.safetensors")};
+  }
+
+  End uninterrupted(size_t lines, const Arguments& options = {}) const {
+    const auto end = end_of(train(options), lines);
+    fs::remove_all(output());
+    return end;
+  }
+
+  std::string config() const {
+    auto text = read_file(TINY_CONFIG);
+    const std::string none = "dropout: 0\n";
+    text.replace(text.find(none), none.size(), "dropout: 0.3\n");
+    write_file(settings_.path() / "config.yaml", text);
+    return (settings_.path() / "config.yaml").string();
+  }
+
+ private:
+  TemporaryFolder settings_;
+};
+
+TEST_F(ResumeTest, AResumedRunIsBitForBitTheUninterruptedOne) {
+  const auto expected = uninterrupted(4);  // two epochs, the best validation loss, the test loss
+  train({"--max-steps", "7"});             // three steps more than were saved
+  const auto resumed = train({"--resume"});
+  EXPECT_THAT(resumed.lines[0].front(), "resumed after step 4");
+  EXPECT_EQ(end_of(resumed, 4), expected) << resumed.everything;
+}
+
+// Saving after every step, one of them is an epoch's last.
+TEST_F(ResumeTest, AnEpochThatIsDoneIsNotRepeated) {
+  const auto expected = uninterrupted(4);
+  train({"--epochs", "1", "--checkpoint-every", "1"});
+  const auto resumed = train({"--resume"});
+  EXPECT_EQ(end_of(resumed, 4), expected) << resumed.everything;
+}
+
+TEST_F(ResumeTest, ASignalToOneRankStopsAllAndNothingIsLost) {
+  const Arguments long_run{"--epochs", "6"};
+  const auto expected = uninterrupted(3, long_run);
+  bool told = false;
+  // Early enough: five epochs are still to come.
+  const auto stopped =
+      run(solution(7), 3, {"--config", config(), "--epochs", "6", "--checkpoint-every", "1000000"},
+          [&](size_t /*rank*/, std::string_view line) {
+            if (told || !line.starts_with("epoch 1/6")) return;
+            told = true;
+            ::kill(*children_of(::getpid()).rbegin(), SIGUSR1);
+          });
+  EXPECT_TRUE(stopped.result.success()) << stopped.everything;
+  EXPECT_THAT(stopped.everything, HasSubstr("and saved; --resume goes on from there"));
+  EXPECT_THAT(stopped.everything, Not(HasSubstr("test loss")));
+  EXPECT_EQ(end_of(train({"--resume", "--epochs", "6"}), 3), expected);
+}
+
+// In double precision and without dropout, on the same global batches.
+TEST_F(ResumeTest, OnAnotherNumberOfRanksTheLossesAreTheSame) {
+  const Arguments exact{"--config", TINY_CONFIG, "--precision",        "fp64", "--deterministic",
+                        "--epochs", "2",         "--checkpoint-every", "4"};
+  const auto train = [&](size_t world_size, Arguments more) {
+    more.insert(more.begin(), exact.begin(), exact.end());
+    more.insert(more.end(), {"--batch-size", std::to_string(12 / world_size)});
+    auto outcome = run(solution(7), world_size, more);
+    EXPECT_TRUE(outcome.result.success()) << outcome.everything;
+    return outcome;
+  };
+  const auto expected = train(3, {});
+  fs::remove_all(output());
+  train(3, {"--max-steps", "6"});
+  for (const size_t world_size : {2U, 4U}) {
+    const TemporaryFolder kept;
+    fs::copy(output(), kept.path() / "output", fs::copy_options::recursive);
+    const auto resumed = train(world_size, {"--resume"});
+    fs::remove_all(output());
+    fs::copy(kept.path() / "output", output(), fs::copy_options::recursive);
+    for (const std::string phrase : {"training loss ", "validation loss "}) {
+      const auto wanted = expected.numbers_after(phrase), got = resumed.numbers_after(phrase);
+      ASSERT_EQ(got.size(), wanted.size()) << resumed.everything;
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_NEAR(got[i], wanted[i], 1e-10 * wanted[i]) << phrase << world_size << " ranks";
+      }
+    }
+  }
+}
+
+TEST_F(ResumeTest, ThereNeedNotBeACheckpointYet) {
+  const auto outcome = train({"--resume", "--max-steps", "2"});
+  EXPECT_EQ(outcome.lines[0].front(), "no checkpoint to resume from yet: this run starts anew");
+  EXPECT_TRUE(outcome.lines[1].empty());
+}
+
+TEST_F(TrainerTest, ATrainerWithoutCheckpointsSaysSo) {
+  const auto outcome = run(solution(6), 1, {"--resume"});
+  EXPECT_FALSE(outcome.result.success());
+  EXPECT_THAT(outcome.everything, HasSubstr("this trainer makes no checkpoints; that of step 07"));
 }
 
 TEST_F(TrainerTest, AWrongOptionEndsAllRanksWithOneSentence) {

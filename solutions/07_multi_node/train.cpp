@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <torch/torch.h>
 
+#include "tasks/checkpointing.hpp"
 #include "tasks/progress.hpp"
 #include "tasks/task.hpp"
 
@@ -19,9 +20,9 @@ namespace data = torch::data;
 
 // Trains for one epoch and returns the mean loss per target.
 double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
-             torch::Device device, tasks::Progress& progress) {
+             torch::Device device, tasks::Progress& progress, tasks::Checkpointing& checkpoints) {
   model->train();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  auto totals = checkpoints.begin_epoch(device);
   for (auto& batch : loader) {
     const auto [input, target] = batch.to(device);
     optimizer.zero_grad();
@@ -31,6 +32,7 @@ double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer
     optimizer.step();
     totals += loss.totals();
     if (!progress.step(loss)) break;
+    checkpoints.step(totals);
   }
   all_reduce(totals, ReduceOp::SUM);
   return (totals[0] / totals[1]).template item<double>();
@@ -51,7 +53,7 @@ double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Devic
 }
 
 int main(int argc, char** argv) try {
-  const auto options = tasks::parse_options(argc, argv);
+  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
   tasks::apply(options);
 
   const auto [rank, local_rank, world_size, device] =
@@ -76,14 +78,18 @@ int main(int argc, char** argv) try {
 
   const auto module = task->make_model();
   module->to(device);
-  const auto model = DistributedDataParallel(module);
+  tasks::Checkpointing checkpoints(options);
+  const auto model =
+      DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
   const auto optimizer = task->make_optimizer(model->parameters());
 
   tasks::Progress progress(options, *train_set.size());
   double best_loss = std::numeric_limits<double>::infinity();
-  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+  const int64_t first = checkpoints.restore(*model, *optimizer, train_sampler, progress, best_loss);
+  for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
     train_sampler.set_epoch(epoch);
-    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
+    const double train_loss =
+        train(*task, model, *train_loader, *optimizer, device, progress, checkpoints);
     const double valid_loss = evaluate(*task, model, *valid_loader, device);
     print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
            task->format(train_loss), task->format(valid_loss));

@@ -9,17 +9,17 @@
 namespace tasks {
 namespace {
 
-constexpr int64_t most = 1'000'000'000;
+constexpr int64_t largest_count = 1'000'000'000;
 
 void set_data(Options& options, const Value& value) { options.data = value.text; }
 void set_epochs(Options& options, const Value& value) {
-  options.epochs = parse_integer(value, 1, most);
+  options.epochs = parse_integer(value, 1, largest_count);
 }
 void set_max_steps(Options& options, const Value& value) {
-  options.max_steps = parse_integer(value, 0, most);
+  options.max_steps = parse_integer(value, 0, largest_count);
 }
 void set_batch_size(Options& options, const Value& value) {
-  options.batch_size = parse_integer(value, 1, most);
+  options.batch_size = parse_integer(value, 1, largest_count);
 }
 
 void set_precision(Options& options, const Value& value) {
@@ -67,6 +67,11 @@ void set_output(Options& options, const Value& value) {
   options.output = value.text;
 }
 
+void set_checkpoint_every(Options& options, const Value& value) {
+  options.checkpoint_every = parse_integer(value, 0, largest_count);
+}
+void set_resume(Options& options, const Value& value) { options.resume = parse_boolean(value); }
+
 constexpr std::array rows{
     OptionRow{"data", "DIR", "the task's own", "folder of the data", set_data},
     OptionRow{"output", "DIR", "output", "folder of what a run writes", set_output},
@@ -80,6 +85,10 @@ constexpr std::array rows{
     OptionRow{"device", "DEVICE", "auto", "auto, cpu, cuda or cuda:<number>; auto: a GPU if any",
               set_device},
     OptionRow{"backend", "nccl|gloo", "as the device needs", "how ranks communicate", set_backend},
+    OptionRow{"checkpoint-every", "N", "0", "optimizer steps; 0: never (step 07)",
+              set_checkpoint_every},
+    OptionRow{"resume", "", "false", "from the newest checkpoint, if there is one (step 07)",
+              set_resume},
     OptionRow{"threads", "N", "0", "CPU threads of a rank; 0: as torch chooses", set_threads},
 };
 

@@ -23,7 +23,8 @@ const Entry& find_task(std::span<const Entry> table, std::string_view name) {
 
 }  // namespace
 
-Options parse_options(std::span<const Entry> table, int argc, const char* const* argv) {
+Options parse_options(std::span<const Entry> table, int argc, const char* const* argv,
+                      const Abilities& abilities) {
   const CommandLine given = read_command_line(argc, argv);
   Options options;
   options.task = given.task.value_or(std::string(table.front().name));
@@ -43,6 +44,10 @@ Options parse_options(std::span<const Entry> table, int argc, const char* const*
   for (const auto& [name, value] :
        {std::pair{"epochs", options.epochs}, std::pair{"batch-size", options.batch_size}}) {
     if (value == 0) throw Error(fmt::format("{} does not set --{}; give it", options.config, name));
+  }
+  if (!abilities.checkpoints && (options.checkpoint_every > 0 || options.resume)) {
+    throw Error(
+        "--checkpoint-every and --resume: this trainer makes no checkpoints; that of step 07 does");
   }
   return options;
 }

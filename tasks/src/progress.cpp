@@ -20,14 +20,14 @@ constexpr std::chrono::milliseconds redraw_interval{250};
 Progress::Progress(const Options& options, size_t train_size)
     : max_steps_(options.max_steps),
       world_size_(distributed_utils::get_world_size()),
+      train_size_(static_cast<int64_t>(train_size)),
       draws_(distributed_utils::get_rank() == 0 && console::can_draw(STDERR_FILENO)) {
-  const auto samples = static_cast<int64_t>(train_size);
-  steps_per_epoch_ = samples / world_size_ / options.batch_size;
+  steps_per_epoch_ = train_size_ / world_size_ / options.batch_size;
   if (steps_per_epoch_ == 0) {
     throw Error(fmt::format(
         "the training split has {} samples, too few for one batch of {} on each of {} ranks; give "
         "a --batch-size of at most {} or more data",
-        samples, options.batch_size, world_size_, samples / world_size_));
+        train_size_, options.batch_size, world_size_, train_size_ / world_size_));
   }
   total_steps_ = options.epochs * steps_per_epoch_;
   if (max_steps_ > 0) total_steps_ = std::min(total_steps_, max_steps_);

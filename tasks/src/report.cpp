@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "console/terminal.hpp"
+#include "distributed_utils/print.hpp"
+#include "tasks/checkpointing.hpp"
 #include "tasks/options.hpp"
 
 namespace tasks {
@@ -21,6 +23,10 @@ std::string message(const std::exception& error) {
 }  // namespace
 
 int report(const std::exception& error) {
+  if (dynamic_cast<const Stopped*>(&error)) {
+    distributed_utils::print0("{}", error.what());
+    return 0;
+  }
   const bool colors = console::has_colour(STDERR_FILENO);
   fmt::print(stderr, "{}error:{} {}\n", colors ? "\x1b[31m" : "", colors ? "\x1b[0m" : "",
              message(error));

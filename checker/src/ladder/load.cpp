@@ -17,13 +17,15 @@ namespace fs = std::filesystem;
 namespace {
 
 Step read_step(const fs::path& file, const YAML::Node& node, int number) {
-  const Mapping mapping(file, node, {"name", "title", "intro", "run", "todos"});
+  const Mapping mapping(file, node, {"name", "title", "intro", "run", "todos", "given"});
   Step step{.number = number,
             .name = mapping.line("name"),
             .title = mapping.line("title"),
             .intro = mapping.text("intro"),
             .run = mapping.line("run"),
-            .todos = mapping.list<int>("todos")};
+            .todos = mapping.list<int>("todos"),
+            .given = mapping.has("given") ? mapping.list<std::string>("given")
+                                          : std::vector<std::string>{}};
   static const std::regex form("[0-9]{2}_[a-z0-9_]+");
   if (!std::regex_match(step.name, form) || std::stoi(step.digits()) != number) {
     fail(file, node.Mark(),
@@ -105,6 +107,9 @@ std::map<int, Todo> read_todos(const fs::path& folder, const std::vector<Step>& 
 
 void check_features(const Ladder& ladder, const fs::path& folder) {
   std::vector<std::string> described;
+  for (const auto& step : ladder.steps) {
+    described.insert(described.end(), step.given.begin(), step.given.end());
+  }
   for (const auto& [number, todo] : ladder.todos) {
     described.insert(described.end(), todo.features.begin(), todo.features.end());
   }
@@ -113,8 +118,8 @@ void check_features(const Ladder& ladder, const fs::path& folder) {
     for (const auto& feature : source->features()) {
       used.push_back(feature);
       if (std::ranges::find(described, feature) != described.end()) continue;
-      throw Error(source->where(feature) + ": no TODO switches the feature " + feature + " on" +
-                  did_you_mean(feature, described));
+      throw Error(source->where(feature) + ": no TODO or step switches the feature " + feature +
+                  " on" + did_you_mean(feature, described));
     }
   }
   for (const auto& [number, todo] : ladder.todos) {

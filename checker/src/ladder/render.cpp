@@ -86,7 +86,8 @@ std::set<std::string> features_until(const Ladder& ladder, const Step& step, Ren
   const int last = which == Rendering::solution ? step.number : step.number - 1;
   std::set<std::string> features;
   for (const auto& other : ladder.steps) {
-    if (other.number > last) break;
+    if (other.number <= step.number) features.insert(other.given.begin(), other.given.end());
+    if (other.number > last) continue;
     for (const int number : other.todos) {
       const auto& names = ladder.todos.at(number).features;
       features.insert(names.begin(), names.end());
@@ -148,7 +149,9 @@ std::string strip_comments(std::string_view text, std::string_view comment) {
   return squeeze_blank_lines(std::move(rest));
 }
 
-void check_continuity(const Ladder& ladder) {
+void check_continuity(const Ladder& whole) {
+  Ladder ladder = whole;  // what comes ready-made comes between two steps
+  for (auto& step : ladder.steps) step.given.clear();
   for (const auto* source : {&ladder.trainer, &ladder.job}) {
     for (size_t i = 1; i < ladder.steps.size(); ++i) {
       // The step before, under the name of this one, so that only code can differ.

@@ -12,3 +12,4 @@
 #include "distributed_utils/sampler.hpp"
 #include "distributed_utils/save.hpp"
 #include "distributed_utils/setup.hpp"
+#include "distributed_utils/stop_signal.hpp"

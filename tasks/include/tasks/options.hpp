@@ -31,18 +31,27 @@ struct Options {
   std::string backend;                  ///< "nccl" or "gloo"; empty: as the device needs
   int threads = 0;                      ///< of this rank; 0: as torch chooses
   std::filesystem::path output = "output";
+  int64_t checkpoint_every = 0;  ///< optimizer steps; 0: no checkpoints, and signals end the run
+  bool resume = false;           ///< from the newest checkpoint below output, if there is one
+};
+
+/// What a trainer does beside training.
+struct Abilities {
+  bool checkpoints = false;  ///< it has a Checkpointing (see checkpointing.hpp)
 };
 
 /// Options from the command line over those of the configuration file over the defaults. --help
-/// prints the help and ends the program. Throws Error.
-Options parse_options(int argc, char** argv);
+/// prints the help and ends the program. Throws Error, also for options that ask for what this
+/// trainer cannot do.
+Options parse_options(int argc, char** argv, const Abilities& abilities = {});
 
 /// Sets what is global in a process: number of threads, line-buffered output, deterministic
 /// algorithms, and the seed of torch's generators, the same on every rank. Makes the output folder.
 void apply(const Options& options);
 
 /// For a trainer's last catch: prints the error on stderr, "error: ..." and returns the exit
-/// status.
+/// status. A run that was told to stop and did (see checkpointing.hpp) has not failed: rank 0 says
+/// so on stdout, and the status is 0.
 int report(const std::exception& error);
 
 }  // namespace tasks

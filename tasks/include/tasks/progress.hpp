@@ -23,6 +23,8 @@ class Progress {
 
   /// To be called after every optimizer step. False once max_steps are done: leave the loop.
   bool step(const Loss& loss);
+  /// Goes on after so many steps, which an earlier run did.
+  void resume(int64_t steps) { steps_ = steps; }
   /// True once max_steps are done: start no further epoch.
   bool finished() const;
 
@@ -30,6 +32,8 @@ class Progress {
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
   int64_t steps() const { return steps_; }
+  /// Samples of the training split.
+  int64_t train_size() const { return train_size_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -40,6 +44,7 @@ class Progress {
 
   int64_t max_steps_;
   int64_t world_size_;
+  int64_t train_size_;
   int64_t steps_per_epoch_;
   int64_t total_steps_;
   int64_t steps_ = 0;

@@ -29,7 +29,8 @@ struct Entry {
 };
 
 /// As parse_options and make_task without a table.
-Options parse_options(std::span<const Entry> table, int argc, const char* const* argv);
+Options parse_options(std::span<const Entry> table, int argc, const char* const* argv,
+                      const Abilities& abilities = {});
 std::shared_ptr<Task> make_task(std::span<const Entry> table, const Options& options);
 
 /// The text of --help; defaults are those of the configuration that `config` names.

@@ -1,0 +1,129 @@
+#include "tasks/checkpointing.hpp"
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "distributed_utils/checkpoint.hpp"
+#include "distributed_utils/error.hpp"
+#include "distributed_utils/print.hpp"
+#include "distributed_utils/stop_signal.hpp"
+
+namespace tasks {
+
+namespace du = distributed_utils;
+
+struct Checkpointing::State {
+  explicit State(const Options& given)
+      : options(given), checkpoints(given.output / "checkpoints") {}
+
+  const Options& options;
+  du::Checkpoints checkpoints;
+  du::Checkpoint start;
+  std::optional<du::StopSignal> stop;
+  torch::nn::Module* model = nullptr;
+  torch::optim::Optimizer* optimizer = nullptr;
+  Progress* progress = nullptr;
+  double* best_loss = nullptr;
+  int64_t epoch = -1;    // that runs, from 0
+  int64_t position = 0;  // samples that all ranks together have taken of it
+  int64_t samples = 0;   // in the training split
+
+  void check_is_same_run() const;
+  void save(const torch::Tensor& totals);
+};
+
+// What decides the order of samples must be what it was.
+void Checkpointing::State::check_is_same_run() const {
+  const auto seed = static_cast<int64_t>(options.seed);
+  if (const auto theirs = start.get("seed", seed); theirs != seed) {
+    throw Error(
+        fmt::format("--resume: the run in {} had the seed {}, this one has {}; give --seed {}",
+                    options.output.string(), theirs, seed, theirs));
+  }
+  if (const auto theirs = start.get("samples", samples); theirs != samples) {
+    throw Error(fmt::format(
+        "--resume: the run in {} had {} training samples, this one has {}; give the same data",
+        options.output.string(), theirs, samples));
+  }
+}
+
+void Checkpointing::State::save(const torch::Tensor& totals) {
+  checkpoints.save(progress->steps(), *model, *optimizer,
+                   {{"epoch", epoch},
+                    {"position", position},
+                    {"best_loss", *best_loss},
+                    {"seed", static_cast<int64_t>(options.seed)},
+                    {"samples", samples}},
+                   {{"totals", totals}});
+}
+
+Checkpointing::Checkpointing(const Options& options) : state_(std::make_unique<State>(options)) {
+  if (!options.resume) return;
+  state_->start = state_->checkpoints.load_latest();
+  if (state_->start) {
+    du::print0("resumed after step {}", state_->start.step());
+  } else {
+    du::print0("no checkpoint to resume from yet: this run starts anew");
+  }
+}
+
+Checkpointing::~Checkpointing() = default;
+
+std::vector<std::vector<size_t>> Checkpointing::bucket_indices() const {
+  return state_->start.bucket_indices();
+}
+
+int64_t Checkpointing::restore(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                               du::DistributedSampler& sampler, Progress& progress,
+                               double& best_loss) {
+  State& state = *state_;
+  state.model = &model;
+  state.optimizer = &optimizer;
+  state.progress = &progress;
+  state.best_loss = &best_loss;
+  state.samples = progress.train_size();
+  state.check_is_same_run();
+  if (state.options.checkpoint_every > 0) state.stop.emplace();
+  state.position = state.start.get("position", 0);
+  best_loss = state.start.get("best_loss", best_loss);
+  progress.resume(state.start.step());
+  sampler.skip(static_cast<size_t>(state.position));
+  state.start.restore(model, optimizer);
+  const int64_t epoch = state.start.get("epoch", 0);
+  state.epoch = epoch - 1;
+  return epoch;
+}
+
+torch::Tensor Checkpointing::begin_epoch(torch::Device device) {
+  State& state = *state_;
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  for (const auto& former : state.start.rank_states()) totals += former.at("totals").to(device);
+  if (!state.start) state.position = 0;
+  state.start = {};
+  ++state.epoch;
+  return totals;
+}
+
+void Checkpointing::step(const torch::Tensor& totals) {
+  State& state = *state_;
+  const int64_t every = state.options.checkpoint_every;
+  if (every == 0) return;
+  state.position += state.options.batch_size * du::get_world_size();
+  const int64_t step = state.progress->steps();
+  if (state.stop->after_step()) {
+    state.save(totals);
+    throw Stopped(
+        fmt::format("stopped after step {} and saved; --resume goes on from there", step));
+  }
+  if (step % every != 0) return;
+  try {
+    state.save(totals);
+  } catch (const du::Error& error) {  // on all ranks alike
+    if (du::get_rank() == 0) fmt::println(stderr, "warning: no checkpoint: {}", error.what());
+  }
+}
+
+}  // namespace tasks
