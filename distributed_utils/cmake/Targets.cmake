@@ -30,10 +30,11 @@ endfunction()
 
 set(WORLDSIZE_QUICK_FLAGS -O0 -g1)
 
-# Several sources in one compilation: a first build takes half as long. Not for developers (who build
-# the tests): they change one source at a time, and editors want each one's own command.
+# Several sources in one compilation: a first build takes half as long. Who changes one library
+# source at a time, or wants each one's own command in an editor, turns it off.
+option(WORLDSIZE_UNITY "Compile several sources of a library together" ON)
 function(worldsize_compile_together target)
-  if(NOT WORLDSIZE_TESTS)
+  if(WORLDSIZE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
