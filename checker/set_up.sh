@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What ./workbook does the first time, or after an interruption: packages, compiler, LibTorch, CMake,
-# checker. It is sourced with root, log, venv, build, config (cpu, cuda or sanitize), tests (ON or
-# OFF), prefixes (of CMAKE_PREFIX_PATH), fail and say.
+# checker. It is sourced with root, log, venv, build, config (cpu, cuda or sanitize), tests and python
+# (ON or OFF), prefixes (of CMAKE_PREFIX_PATH), fail and say.
 # shellcheck disable=SC2154
 torch=2.11.0 options=()
 
@@ -96,7 +96,7 @@ libtorch() {
   done
   if [ -n "$theirs" ] && [ "${theirs#"$venv"}" = "$theirs" ]; then say "python3's torch is not the LibTorch $torch that is needed; that goes into .venv"; fi
   # Python itself can import only the whole wheel; C++ programs for CPUs do with a third of it.
-  if [ "$config" = cuda ] || [ "$tests" = ON ]; then
+  if [ "$config" = cuda ] || [ "$python" = ON ]; then
     [ -e "$venv/.has-whole" ] || enough_space 9
     in_venv whole "installing LibTorch $torch (4.5 GB)" torch==$torch numpy safetensors
   elif ! [ -e "$venv/.has-whole" ]; then

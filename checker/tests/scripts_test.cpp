@@ -160,7 +160,14 @@ TEST_F(JobTest, AMissingProgramIsExplained) {
   fs::remove(folder_.path() / "build/cpu/bin/step_07");
   const auto job = run("sbatch/07_multi_node.sbatch");
   EXPECT_EQ(job.status, 1);
-  EXPECT_EQ(job.text, "error: first, on the login node: ./workbook build\n");
+  EXPECT_EQ(job.text, "error: first, on the login node: ./workbook prefetch\n");
+}
+
+TEST_F(JobTest, AMissingTorchrunIsExplained) {
+  fs::remove(folder_.path() / "bin/torchrun");
+  const auto job = run("solutions/07_multi_node/07_multi_node.sbatch");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_EQ(job.text, "error: no torchrun; first, on the login node: ./workbook prefetch\n");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "process/ranks.hpp"
+#include "process/capture.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -79,16 +79,11 @@ Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<
   command.arguments.insert(command.arguments.end(), options.begin(), options.end());
   command.arguments.insert(command.arguments.end(), {"--output", (folder / "replay").string()});
   command.environment = {"OMP_NUM_THREADS=1"};
-  std::vector<std::string> said;
-  RankOptions ranks;
-  ranks.on_line = [&](size_t, bool, std::string_view line) {
-    said.emplace_back(line);
-    return true;
-  };
-  const auto result = run_ranks({&command, 1}, ranks);
-  if (result.interrupted_by) throw Error("Interrupted.");
-  if (!result.success()) {
-    throw Error("The replay failed, so nothing can be judged: " + join(said, " / "));
+  const auto ran = capture(command);
+  if (ran.interrupted_by) throw Error("Interrupted.");
+  if (!ran.success()) {
+    throw Error("The replay failed, so nothing can be judged: " +
+                join(split_lines(ran.output), " / "));
   }
   const auto parsed = json::parse(read_file(answer));
   Truth truth;

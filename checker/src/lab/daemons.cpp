@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "lab/isolation.hpp"
-#include "process/ranks.hpp"
+#include "process/capture.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -39,16 +39,8 @@ std::string last_words(const fs::path& folder, const std::string& name) {
 }
 
 void run_script(const std::string& what, const std::string& script) {
-  const Command command{{"sh", "-ec", script}, {}, {}};
-  std::string output;
-  RankOptions options;
-  options.on_line = [&](size_t, bool, std::string_view line) {
-    output.append("\n  ").append(line);
-    return true;
-  };
-  if (!run_ranks({&command, 1}, options).success()) {
-    throw Error("Cannot " + what + ":" + output);
-  }
+  const auto ran = capture({{"sh", "-ec", script}, {}, {}});
+  if (!ran.success()) throw Error("Cannot " + what + ": " + ran.output);
 }
 
 }  // namespace checker

@@ -22,7 +22,6 @@
 #include "lab/isolation.hpp"
 #include "lab/node.hpp"
 #include "lab/registry.hpp"
-#include "process/ranks.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
 
@@ -171,28 +170,16 @@ std::vector<std::string> Lab::entering(const fs::path& directory) const {
           "--chdir=" + (directory.empty() ? fs::current_path() : directory).string()};
 }
 
-LabRun Lab::run(const std::vector<std::string>& command,
-                const std::vector<std::string>& environment, const fs::path& directory,
-                std::optional<std::chrono::milliseconds> limit) const {
+Captured Lab::run(const std::vector<std::string>& command,
+                  const std::vector<std::string>& environment, const fs::path& directory,
+                  std::optional<std::chrono::milliseconds> limit) const {
   if (first_process_ == 0 || has_ended(first_process_)) {
     throw Error("The lab " + name_ + " has ended.");
   }
   Command entered{entering(directory), environment, {}};
   entered.arguments.insert(entered.arguments.end(), command.begin(), command.end());
   entered.environment.push_back("SLURM_CONF=" + slurm_conf().string());
-  LabRun result;
-  RankOptions options;
-  options.on_line = [&](size_t, bool, std::string_view line) {
-    result.output.append(line).append("\n");
-    return true;
-  };
-  if (limit) {
-    options.stop = [deadline = Clock::now() + *limit](size_t) { return Clock::now() >= deadline; };
-  }
-  const auto ended = run_ranks({&entered, 1}, options);
-  result.out_of_time = ended.stopped;
-  result.status = ended.stopped ? ended.ranks[0].exit.status() : ended.status();
-  return result;
+  return capture(entered, limit);
 }
 
 void Lab::become(const std::vector<std::string>& command) const {

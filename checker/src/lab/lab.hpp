@@ -13,16 +13,10 @@
 #include <vector>
 
 #include "lab/options.hpp"
+#include "process/capture.hpp"
 #include "process/descriptor.hpp"
 
 namespace checker {
-
-/// What a command on the login node did.
-struct LabRun {
-  int status = 0;            ///< as a shell says it
-  bool out_of_time = false;  ///< it was ended because it took too long
-  std::string output;        ///< what it wrote on both streams
-};
 
 class Lab {
  public:
@@ -48,10 +42,10 @@ class Lab {
   /// Runs a command on the login node, which is the controller's machine. The environment
   /// ("NAME=value") goes over our own; the directory is where we are if it is empty. Throws Error
   /// if the lab has ended.
-  LabRun run(const std::vector<std::string>& command,
-             const std::vector<std::string>& environment = {},
-             const std::filesystem::path& directory = {},
-             std::optional<std::chrono::milliseconds> limit = std::nullopt) const;
+  Captured run(const std::vector<std::string>& command,
+               const std::vector<std::string>& environment = {},
+               const std::filesystem::path& directory = {},
+               std::optional<std::chrono::milliseconds> limit = std::nullopt) const;
   /// Becomes a command on the login node, with our terminal and where we are. Returns only on
   /// failure, by throwing Error.
   [[noreturn]] void become(const std::vector<std::string>& command) const;

@@ -61,12 +61,21 @@ Site parse_site(std::string_view text, const std::string& file) {
   return site;
 }
 
-std::string site_exports(const Site& site) {
-  std::string lines;
+std::vector<std::string> site_variables(const Site& site) {
+  std::vector<std::string> variables;
   for (const auto& key : keys) {
     const auto found = site.find(std::string(key.name));
     if (key.variable.empty() || found == site.end() || found->second.empty()) continue;
-    lines += "export " + std::string(key.variable) + "=" + shell_quote(found->second) + "\n";
+    variables.push_back(std::string(key.variable) + "=" + found->second);
+  }
+  return variables;
+}
+
+std::string site_exports(const Site& site) {
+  std::string lines;
+  for (const auto& variable : site_variables(site)) {
+    const auto value = variable.find('=') + 1;
+    lines += "export " + variable.substr(0, value) + shell_quote(variable.substr(value)) + "\n";
   }
   return lines;
 }

@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 14> table{
+constexpr std::array<Verb, 16> table{
     {{"start", "set everything up, train step 01 and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -21,7 +21,9 @@ constexpr std::array<Verb, 14> table{
      {"list", "show the steps and how their TODOs stand", run_list},
      {"progress", "show how far you are", run_progress},
      {"run", "build one step and run its ranks on this machine", run_run},
+     {"submit", "submit a step's job script to Slurm and follow the job", run_submit},
      {"site", "print the site file's settings for sbatch", run_site},
+     {"doctor", "look whether this machine is fit for the course", run_doctor},
      {"lab", "start a Slurm of your own on this machine, to rehearse job scripts", run_lab},
      {"test", "build everything and run all tests", run_test},
      {"verify", "judge the catalogue of wrong edits: is the judge right?", run_verify},

@@ -1,0 +1,27 @@
+#pragma once
+/// Is this machine fit for the course? What is looked at, in the order of the report.
+#include <vector>
+
+#include "doctor/finding.hpp"
+#include "support/project.hpp"
+
+namespace checker::doctor {
+
+/// What we are on: a node that Slurm gave to a job has no network and needs no compiler.
+struct Place {
+  const Project& project;
+  bool compute_node = false;
+};
+
+Place this_place(const Project& project);
+
+/// Compiler, LibTorch, programs and torchrun.
+std::vector<Finding> examine_software(const Place& place);
+/// CUDA toolkit, driver, GPUs, NCCL.
+std::vector<Finding> examine_gpus(const Place& place);
+/// Slurm, the site file and its interface.
+std::vector<Finding> examine_cluster(const Place& place);
+/// Disk, shared memory, limits, clock.
+std::vector<Finding> examine_machine(const Place& place);
+
+}  // namespace checker::doctor

@@ -1,0 +1,20 @@
+#pragma once
+#include <string>
+
+namespace checker::doctor {
+
+enum class Health {
+  good,
+  bad,     ///< has to be mended
+  absent,  ///< not here, which may be all right
+};
+
+/// One line of the report.
+struct Finding {
+  std::string subject;  ///< "driver"
+  Health health = Health::good;
+  std::string found;   ///< "580.95.05"
+  std::string mend{};  ///< an order; of what is bad, or of what is absent and may be wanted
+};
+
+}  // namespace checker::doctor

@@ -1,0 +1,83 @@
+#include <filesystem>
+
+#include "doctor/doctor.hpp"
+#include "doctor/look_up.hpp"
+#include "process/gpus.hpp"
+#include "support/text.hpp"
+
+namespace checker::doctor {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The oldest driver that CUDA 13.0 runs on: table 3 of
+// docs.nvidia.com/cuda/cuda-toolkit-release-notes.
+constexpr const char* kLeastDriver = "580.65.06";
+
+Finding toolkit(const Project& project) {
+  const auto program = cached(project, "CMAKE_CUDA_COMPILER");
+  const auto said = answer_of({program.empty() ? "nvcc" : program, "--version"});
+  const auto version = said ? version_behind(*said, "release") : "";
+  if (version.starts_with("13.")) return {"CUDA", Health::good, version + ", " + program};
+  return {"CUDA", Health::bad, version.empty() ? "no nvcc" : version + ", but LibTorch has 13",
+          "./workbook start --cuda installs the toolkit; on a cluster: module load CUDA/13"};
+}
+
+Finding nccl(const Project& project) {
+  const auto header = fs::path(cached(project, "NCCL_INCLUDE_DIR")) / "nccl.h";
+  std::string version;
+  for (const char* part : {"NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH"}) {
+    version += (version.empty() ? "" : ".") + defined_in(header, part);
+  }
+  if (version.size() > 2) return {"NCCL", Health::good, version};
+  return {"NCCL", Health::bad, header.string() + " is not there", "./workbook start --cuda"};
+}
+
+Finding driver(const std::string& version) {
+  if (at_least(version, kLeastDriver)) return {"driver", Health::good, version};
+  return {"driver", Health::bad, version + ", and CUDA 13 needs " + kLeastDriver,
+          "ask whoever looks after the machine; until then: --cpu with every verb."};
+}
+
+Finding seen(const std::vector<std::string>& names) {
+  const size_t visible = gpus_here();
+  auto text = std::to_string(names.size()) + " x " + names.front();
+  if (visible == names.size()) return {"GPUs", Health::good, text};
+  return {"GPUs", Health::bad, text + ", of which programs see " + std::to_string(visible),
+          "CUDA_VISIBLE_DEVICES says which; unset it, or ask Slurm for all: --gres=gpu:" +
+              std::to_string(names.size())};
+}
+
+}  // namespace
+
+std::vector<Finding> examine_gpus(const Place& place) {
+  const bool for_gpus = cached(place.project, "WORLDSIZE_CUDA") == "ON";
+  std::vector<Finding> findings;
+  if (for_gpus) {
+    if (!place.compute_node) findings.push_back(toolkit(place.project));
+    findings.push_back(nccl(place.project));
+  }
+  const auto said =
+      answer_of({"nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader"});
+  if (!said || said->empty()) {
+    // A login node often has none, and a laptop neither.
+    findings.push_back({"GPUs", for_gpus && place.compute_node ? Health::bad : Health::absent,
+                        "none here; ranks run on the CPU, over Gloo",
+                        for_gpus && place.compute_node ? "ask Slurm for them: --gres=gpu:4" : ""});
+    return findings;
+  }
+  std::vector<std::string> names;
+  for (const auto& line : split_lines(*said)) {
+    names.emplace_back(trim(line.substr(std::min(line.find(',') + 1, line.size()))));
+  }
+  findings.push_back(driver(version_behind(*said, "")));
+  findings.push_back(seen(names));
+  if (!for_gpus) {
+    findings.push_back({"build", Health::bad, "for CPUs, on a machine with GPUs",
+                        "./workbook start --cuda, then say every verb with --cuda"});
+  }
+  return findings;
+}
+
+}  // namespace checker::doctor

@@ -1,0 +1,70 @@
+#include <filesystem>
+
+#include "doctor/doctor.hpp"
+#include "doctor/look_up.hpp"
+#include "ladder/programs.hpp"
+#include "support/text.hpp"
+
+namespace checker::doctor {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Finding compiler(const Place& place) {
+  const auto program = cached(place.project, "CMAKE_CXX_COMPILER");
+  const auto said = answer_of({program, "--version"});
+  if (said) return {"compiler", Health::good, split_lines(*said).front()};
+  if (place.compute_node)
+    return {"compiler", Health::absent, "none, which a compute node can do without"};
+  return {
+      "compiler", Health::bad,
+      (program.empty() ? "the build's compiler" : program) + " does not answer",
+      "sudo apt-get install clang; on a cluster, load the modules that were loaded when you set "
+      "up."};
+}
+
+Finding libtorch(const Place& place) {
+  const fs::path root = cached(place.project, "LIBTORCH_ROOT");
+  const auto header = root / "include/torch/headeronly/version.h";
+  std::string version;
+  for (const char* part : {"TORCH_VERSION_MAJOR", "TORCH_VERSION_MINOR", "TORCH_VERSION_PATCH"}) {
+    version += (version.empty() ? "" : ".") + defined_in(header, part);
+  }
+  if (fs::exists(root / "lib/libtorch_cpu.so")) {
+    return {"LibTorch", Health::good, version + ", " + root.string()};
+  }
+  return {"LibTorch", Health::bad, root.string() + " is gone", "./workbook start brings it back."};
+}
+
+// Steps that cannot be submitted, because their programs were not built.
+Finding programs(const Place& place) {
+  const auto ladder = load_ladder(place.project.ladder());
+  std::vector<std::string> missing;
+  for (const auto& step : ladder.steps) {
+    if (!fs::exists(find_program(place.project, step, false).file))
+      missing.push_back(step.digits());
+  }
+  if (missing.empty()) return {"programs", Health::good, "all steps are built"};
+  return {"programs", place.compute_node ? Health::bad : Health::absent,
+          "not built: steps " + join(missing, ", "),
+          place.compute_node ? "on the login node: ./workbook build"
+                             : "before you submit: ./workbook build"};
+}
+
+Finding torchrun(const Place& place) {
+  const auto own = place.project.source / ".venv/bin/torchrun";
+  for (const auto& program : {own.string(), std::string("torchrun")}) {
+    if (answer_of({program, "--help"})) return {"torchrun", Health::good, program};
+  }
+  return {"torchrun", Health::absent, "none that works; job scripts start it from step 07 on",
+          place.compute_node ? "on the login node: ./workbook prefetch" : "./workbook prefetch"};
+}
+
+}  // namespace
+
+std::vector<Finding> examine_software(const Place& place) {
+  return {compiler(place), libtorch(place), programs(place), torchrun(place)};
+}
+
+}  // namespace checker::doctor

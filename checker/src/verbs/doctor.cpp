@@ -1,0 +1,64 @@
+#include "doctor/doctor.hpp"
+
+#include <algorithm>
+
+#include "report/look.hpp"
+#include "support/text.hpp"
+#include "verbs/options.hpp"
+
+namespace checker {
+
+namespace {
+
+using doctor::Finding;
+using doctor::Health;
+
+State state_of(Health health) {
+  if (health == Health::absent) return State::not_judged;
+  return health == Health::good ? State::done : State::wrong;
+}
+
+void print(const Finding& finding, const Look& look) {
+  constexpr size_t kWide = 10, kIndent = 6 + kWide;
+  auto subject = finding.subject;
+  subject.resize(std::max(kWide, subject.size()), ' ');
+  const auto found = hanging_line(finding.found, kIndent, look);
+  for (size_t i = 0; i < found.size(); ++i) {
+    terminal::say(i == 0 ? "  " + mark(state_of(finding.health), look) + " " + subject + "  " +
+                               found[i].substr(kIndent)
+                         : found[i]);
+  }
+  if (finding.mend.empty()) return;
+  const std::string begin = finding.health == Health::bad ? "Mend: " : "";
+  for (const auto& line : hanging_line(begin + finding.mend, kIndent, look)) {
+    terminal::say(look.styled(terminal::Style::dim, line));
+  }
+}
+
+}  // namespace
+
+int run_doctor(const Project& project, const Arguments& arguments) {
+  const cxxopts::Options options("./workbook doctor",
+                                 "Looks whether this machine is fit for the course.\n");
+  if (!parse(options, "",
+             "Say it on the login node and in a job:  srun --gres=gpu:1 ./workbook doctor\n",
+             arguments)) {
+    return 0;
+  }
+  const auto place = doctor::this_place(project);
+  const auto look = present_look();
+  terminal::say(place.compute_node ? "As a compute node, in a job of Slurm's:"
+                                   : "As a login node or a machine of one's own:");
+  size_t bad = 0;
+  for (const auto examine : {doctor::examine_software, doctor::examine_gpus,
+                             doctor::examine_cluster, doctor::examine_machine}) {
+    for (const auto& finding : examine(place)) {
+      print(finding, look);
+      if (finding.health == Health::bad) ++bad;
+    }
+  }
+  terminal::say(bad == 0 ? "All is well." : count_of(bad, "line") + " to mend.");
+  return bad == 0 ? 0 : 1;
+}
+
+}  // namespace checker

@@ -1,0 +1,182 @@
+// The job scripts, unmodified, under a Slurm of our own, with the trainers of the course.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "files.hpp"
+#include "jobs/record.hpp"
+#include "lab_fixture.hpp"
+#include "ladder/render.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using testing::run_in;
+
+class JobsTest : public testing::LabTest {
+ protected:
+  void SetUp() override {
+    LabTest::SetUp();
+    if (IsSkipped()) return;
+    if (testing::run_program({VENV_TORCHRUN, "--help"}).status != 0) {
+      GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
+    }
+    make_course();
+    lab_ = std::make_unique<Lab>(Lab::start({.interface_suffix = "i"}));
+  }
+
+  void TearDown() override {
+    lab_.reset();
+    LabTest::TearDown();
+  }
+
+  fs::path course() const { return scratch() / "course"; }
+
+  // Submits a script and returns the job's number.
+  std::string submit(const std::string& script, const std::string& options) const {
+    return std::string(trim(
+        run_in(*lab_, "sbatch --parsable " + script + " --config " + TINY_CONFIG + " " + options,
+               course())));
+  }
+
+  JobRecord record(const std::string& job) const {
+    return parse_job_record(lab_->run({"scontrol", "show", "job", job}).output);
+  }
+
+  // Waits for its end; what it wrote.
+  std::string output_of(const std::string& job) const {
+    wait_until("job " + job + " is over", [&] { return record(job).is_over(); });
+    const auto now = record(job);
+    const auto text = fs::exists(now.output) ? read_file(now.output) : "";
+    EXPECT_EQ(now.state, "COMPLETED") << text;
+    return text;
+  }
+
+  // The numbers after a phrase.
+  static std::vector<double> numbers_after(const std::string& phrase, const std::string& text) {
+    std::vector<double> numbers;
+    for (size_t at = 0; (at = text.find(phrase, at)) != text.npos; ++at) {
+      numbers.push_back(std::stod(text.substr(at + phrase.size())));
+    }
+    return numbers;
+  }
+
+  // What one rank reports, on the same global batch of 16.
+  std::string alone(const std::string& options) const {
+    const auto said =
+        testing::run_program({"sh", "-c",
+                              "build/cpu/bin/solution_07 --config " + std::string(TINY_CONFIG) +
+                                  " --batch-size 16 --output output/alone " + options},
+                             {"OMP_NUM_THREADS=1"}, course());
+    EXPECT_EQ(said.status, 0) << said.text;
+    return said.text;
+  }
+
+  static void expect_same_losses(const std::string& text, const std::string& expected) {
+    for (const std::string phrase : {"training loss ", "validation loss "}) {
+      const auto got = numbers_after(phrase, text), wanted = numbers_after(phrase, expected);
+      ASSERT_FALSE(wanted.empty()) << expected;
+      ASSERT_EQ(got.size(), wanted.size()) << text;
+      for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-10 * wanted[i]);
+    }
+  }
+
+  std::unique_ptr<Lab> lab_;
+
+ private:
+  // A clone of the course, as far as jobs look at it; a step as given is the solution before it.
+  void make_course() const {
+    const auto ladder = load_ladder(testing::project_ladder());
+    for (const auto& [file, text] : render_all(ladder)) {
+      if (file.extension() == ".sbatch") write_file(course() / file, text);
+    }
+    write_file(course() / "sbatch/site.conf", "interface = i\n");
+    fs::create_directory_symlink(fs::path(PROJECT_FOLDER) / ".venv", course() / ".venv");
+    const auto bin = course() / "build/cpu/bin";
+    fs::create_directories(bin);
+    const auto program = [](const std::string& number) {
+      return fs::path(PROGRAM_FOLDER) / ("fresh_solution_" + number);
+    };
+    for (const auto& step : ladder.steps) {
+      const auto before = ladder.steps.at(static_cast<size_t>(std::max(0, step.number - 2)));
+      fs::create_symlink(program(before.digits()), bin / ("step_" + step.digits()));
+      fs::create_symlink(program(step.digits()), bin / ("solution_" + step.digits()));
+    }
+    fs::copy_file(CHECKER_PROGRAM, bin / "checker");
+    write_file(course() / "build/cpu/CMakeCache.txt",
+               "CMAKE_HOME_DIRECTORY:INTERNAL=" + course().string() + "\n");
+    fs::create_directory_symlink(fs::path(PROJECT_FOLDER) / "checker", course() / "checker");
+    // As given, the last step has what comes ready-made with it.
+    fs::remove(bin / "step_07");
+    fs::create_symlink(program("07"), bin / "step_07");
+  }
+};
+
+constexpr auto kExact = "--precision fp64 --deterministic --epochs 3";
+
+TEST_F(JobsTest, EveryScriptAsGivenTrains) {
+  std::vector<std::string> jobs;
+  const auto ladder = load_ladder(testing::project_ladder());
+  for (const auto& step : ladder.steps) {
+    jobs.push_back(submit("sbatch/" + step.name + ".sbatch", "--max-steps 3"));
+  }
+  for (const auto& job : jobs) EXPECT_THAT(output_of(job), HasSubstr("test loss: "));
+}
+
+TEST_F(JobsTest, TwoNodesOfFourRanksComeToTheLossesOfOneRank) {
+  const auto job = submit("solutions/07_multi_node/07_multi_node.sbatch",
+                          std::string("--batch-size 2 ") + kExact);
+  const auto said = output_of(job);
+  EXPECT_EQ(record(job).nodes, "n[1-2]");
+  expect_same_losses(said, alone(kExact));
+}
+
+TEST_F(JobsTest, SlurmAloneStartsTheRanksToo) {
+  const auto job = submit(
+      "--nodes=2 --ntasks-per-node=4 --gres=gpu:4 --cpus-per-task=2 sbatch/07_multi_node.sbatch",
+      std::string("--batch-size 2 ") + kExact);
+  expect_same_losses(output_of(job), alone(kExact));
+}
+
+TEST_F(JobsTest, TheVerbSubmitsAndFollows) {
+  const std::string submit = "build/cpu/bin/checker submit 07 --no-build";
+  const auto said =
+      run_in(*lab_, submit + " --solution -- --config " + TINY_CONFIG + " --max-steps 3", course());
+  EXPECT_THAT(said, HasSubstr(": solutions/07_multi_node/07_multi_node.sbatch\n"));
+  EXPECT_THAT(said, HasSubstr("  running on n[1-2]\n"));
+  EXPECT_THAT(said, HasSubstr("\ntest loss: "));
+  EXPECT_THAT(said, ::testing::EndsWith("\n  COMPLETED\n"));
+  // A job that fails, and one that Slurm refuses.
+  const auto failed = lab_->run({"sh", "-c", submit + " -- --frobnicate"}, {}, course());
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_THAT(failed.output, HasSubstr("unknown option '--frobnicate'"));
+  EXPECT_THAT(failed.output, ::testing::EndsWith("\n  FAILED, exit code 1:0\n"));
+  const auto refused = lab_->run({"sh", "-c", submit + " --sbatch=--gres=gpu:9"}, {}, course());
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.output, HasSubstr("error: Slurm does not take the job: sbatch: error: "));
+}
+
+// Told that its time is up, it saves, is queued again, resumes and comes to the same end.
+TEST_F(JobsTest, AJobWhoseTimeIsUpIsQueuedAgainAndGoesOn) {
+  const std::string longer = std::string(kExact) + " --epochs 15";
+  const auto job =
+      submit("solutions/07_multi_node/07_multi_node.sbatch", "--batch-size 2 " + longer);
+  const auto log = [&] {
+    const auto file = record(job).output;
+    return fs::exists(file) ? read_file(file) : std::string();
+  };
+  wait_until("it trains", [&] { return log().find("epoch 2/15") != std::string::npos; });
+  run_in(*lab_, "scancel --batch --signal=USR1 " + job);
+  const auto said = output_of(job);
+  EXPECT_THAT(said, HasSubstr("and saved; --resume goes on from there"));
+  EXPECT_THAT(said, HasSubstr("resumed after step "));
+  expect_same_losses(said, alone(longer));
+}
+
+}  // namespace
+}  // namespace checker
