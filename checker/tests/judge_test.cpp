@@ -7,6 +7,7 @@
 
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
+#include "judge/rules/wording.hpp"
 #include "judge/secret.hpp"
 #include "judge/verdicts.hpp"
 #include "judge/watchdog.hpp"
@@ -217,6 +218,40 @@ TEST(Catalogue, AnEditThatDoesNotFitIsAnError) {
   EXPECT_EQ(apply(entry, "abd"), "acd");
   EXPECT_THAT([&] { apply(entry, "ad"); }, ThrowsMessage<Error>(HasSubstr("occurs 0 times")));
   EXPECT_THAT([&] { apply(entry, "abb"); }, ThrowsMessage<Error>(HasSubstr("occurs 2 times")));
+}
+
+WorldTruth three_epochs() {
+  WorldTruth truth;
+  truth.training = {2.9, 2.5, 2.2};
+  truth.validation = {2.6, 2.4, 2.1};
+  truth.test = 2.05;
+  return truth;
+}
+
+TEST(Wording, IsFreeAsLongAsNumbersBelongWhereTheyStand) {
+  for (const std::string line :
+       {"epoch 1/3: training loss 2.90000, validation loss 2.60000", "[2] 2.5 -> 2.4",
+        "test loss: 2.050", "validation 2.6 (epoch 1)", "done"}) {
+    EXPECT_EQ(rules::wrong_wording(line, three_epochs()), "") << line;
+  }
+  EXPECT_EQ(rules::wrong_wording("epoch 2/3: training loss 2.9", three_epochs()),
+            "is that of epoch 1");
+  EXPECT_EQ(rules::wrong_wording("2.9 2.5 2.2", three_epochs()),
+            "holds the losses of several epochs");
+  EXPECT_EQ(rules::wrong_wording("validation loss 2.500", three_epochs()),
+            "calls validation loss what is another loss");
+}
+
+TEST(Wording, LossesThatAreAlikeByChanceBelongToNoEpoch) {
+  auto truth = three_epochs();
+  truth.validation[0] = 2.5002;  // as the second epoch's training loss
+  EXPECT_EQ(rules::wrong_wording("epoch 1/3: training loss 2.9000, validation loss 2.5002", truth),
+            "");
+  EXPECT_EQ(rules::wrong_wording("epoch 1/3: training loss 2.2000", truth), "is that of epoch 3");
+  truth = three_epochs();
+  truth.training[1] = 3.0003;  // as the number of epochs
+  EXPECT_EQ(rules::wrong_wording("epoch 1/3: training loss 2.9000, validation loss 2.6", truth),
+            "");
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ int run_verify(const Project& project, const Arguments& arguments) {
       "Judges the catalogue of wrong edits and variants: is the judge right?\n");
   options.add_options()("todo", "Only entries of this TODO; several may be given",
                         cxxopts::value<std::vector<int>>(), "N")(
-      "quick", "Only the few that every test run judges: each TODO, each kind of finding")(
+      "quick", "Only the few that every test run judges: usual mistakes of each step")(
       "all", "Also list what is as it should be")(
       "catalogue", "Entries of one's own: a folder with wrong/NN.yaml and variants/NN.yaml",
       cxxopts::value<std::string>(), "DIR")("device", "cpu over Gloo, or cuda over NCCL",

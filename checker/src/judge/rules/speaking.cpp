@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <tuple>
 
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
 #include "judge/rules/rules.hpp"
+#include "judge/rules/wording.hpp"
 
 namespace checker::rules {
 
@@ -30,59 +30,9 @@ std::string why_of(const Scene& scene, const std::vector<size_t>& ranks) {
          "once is enough.";
 }
 
-// Losses, epochs and line ends are as given; in which words, nobody asks.
-class Wording {
- public:
-  explicit Wording(const WorldTruth& truth) : truth_(truth) {}
-
-  // What is wrong with a line, or nothing.
-  std::string problem_of(const std::string& line) const {
-    const auto epochs = epochs_in(line);
-    if (epochs.size() > 1) return "holds the losses of several epochs";
-    const auto epoch = number_after(line, "epoch");
-    if (epoch && epochs.size() == 1 && *epoch != static_cast<double>(epochs[0] + 1)) {
-      return "is that of epoch " + std::to_string(epochs[0] + 1);
-    }
-    const std::vector<double> test(truth_.test ? 1 : 0, truth_.test.value_or(0));
-    for (const auto& [label, own, other] :
-         {std::tuple{"training loss", truth_.training, truth_.validation},
-          std::tuple{"validation loss", truth_.validation, truth_.training},
-          std::tuple{"test loss", test, truth_.validation}}) {
-      const auto number = number_after(line, label);
-      if (!number) continue;
-      const auto is = [&](double value) { return shown({*number}, value); };
-      if (std::ranges::none_of(own, is) && std::ranges::any_of(other, is)) {
-        return std::string("calls ") + label + " what is another loss";
-      }
-    }
-    return "";
-  }
-
- private:
-  // The epochs, from 0, whose training loss a line shows; none if they are too much alike.
-  std::vector<size_t> epochs_in(const std::string& line) const {
-    if (alike(truth_.training)) return {};
-    const auto numbers = numbers_in({line});
-    std::vector<size_t> epochs;
-    for (size_t epoch = 0; epoch < truth_.training.size(); ++epoch) {
-      if (shown(numbers, truth_.training[epoch])) epochs.push_back(epoch);
-    }
-    return epochs;
-  }
-
-  static bool alike(std::vector<double> losses) {
-    std::ranges::sort(losses);
-    return std::ranges::adjacent_find(losses, [](double a, double b) { return b - a < 2e-3; }) !=
-           losses.end();
-  }
-
-  const WorldTruth& truth_;
-};
-
 void wording(const Scene& scene, Findings& findings) {
-  const Wording wording(scene.truth);
   for (const auto& line : scene.run().ranks[0].output) {
-    const auto problem = wording.problem_of(line);
+    const auto problem = wrong_wording(line, scene.truth);
     if (problem.empty()) continue;
     findings.push_back({scene.blame({feature::print0}),
                         "other_words",
