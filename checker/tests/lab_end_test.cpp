@@ -106,11 +106,11 @@ TEST_F(LabEndTest, NothingIsLeftWhenItsOwnerIsKilled) {
 TEST_F(LabEndTest, NothingIsLeftWhenUpIsKilledOnTheWay) {
   stand_in("slurmd", "exec sleep 600");  // so that it does not get further
   const pid_t up = std::stoi(sh("$checker lab up half >/dev/null 2>&1 & echo $!").text);
-  wait_until("both nodes run", [&] {
-    const pid_t lab = first_process_of("half");
-    return lab != 0 && daemon_of("half", "n2") != 0;
+  std::set<std::string> namespaces;
+  wait_until("the lab and both nodes have their five each", [&] {
+    if (const pid_t lab = first_process_of("half")) namespaces = namespaces_below(lab);
+    return namespaces.size() >= 15;
   });
-  const auto namespaces = namespaces_below(first_process_of("half"));
   ::kill(up, SIGKILL);
   expect_nothing_left(namespaces);
 }

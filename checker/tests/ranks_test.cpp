@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -118,6 +119,27 @@ TEST(Ranks, GrandchildrenDoNotOutliveTheirRankUntilTheRunEnds) {
 TEST(Ranks, OneThatSlipsAwayIsFound) {
   const auto observed = run({"setsid sh -c 'echo $$; sleep 60' & sleep 0.5"});
   EXPECT_LT(observed.time, 10s);
+  EXPECT_TRUE(is_gone(observed.lines.at(0).at(0)));
+}
+
+TEST(Ranks, OneThatSlipsAwayAndEndsIsCollectedAtOnce) {
+  const auto observed =
+      run({"p=$(sh -c 'sleep 0.1 >/dev/null & echo $!'); sleep 0.6\n"
+           "if [ -e /proc/$p ]; then echo there; else echo gone; fi"});
+  EXPECT_THAT(observed.lines.at(0), ElementsAre("gone"));
+}
+
+// The first process of a PID namespace ends after all others in it, and one of them is ours to
+// collect.
+TEST(Ranks, APidNamespaceThatOneSlippedIntoDoesNotBlock) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to make a PID namespace";
+  const auto observed =
+      run({"setsid unshare --pid --fork sleep 60 & outer=$!; sleep 0.2\n"
+           "first=$(cat /proc/$outer/task/$outer/children)\n"
+           "setsid nsenter --target $first --pid sleep 61 & entered=$!; sleep 0.2\n"
+           "kill -9 $outer $entered; echo $first; sleep 0.2"});
+  EXPECT_LT(observed.time, 10s);
+  EXPECT_TRUE(observed.result.success());
   EXPECT_TRUE(is_gone(observed.lines.at(0).at(0)));
 }
 

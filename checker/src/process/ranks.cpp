@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <list>
+#include <set>
 
 #include "process/lines.hpp"
 #include "process/signals.hpp"
@@ -181,8 +182,12 @@ class Groups {
   std::vector<GroupResult> run() {
     while (std::ranges::any_of(groups_, &Group::running)) {
       wait();
+      bool child_ended = false;
       signals_.read([&](int signal) {
-        if (signal == SIGCHLD) return;
+        if (signal == SIGCHLD) {
+          child_ended = true;
+          return;
+        }
         for (auto& group : groups_) group.interrupt(signal);
       });
       size_t number = 0;
@@ -191,6 +196,7 @@ class Groups {
         if (options_.stop && group.running() && options_.stop(number)) group.stop();
         ++number;
       }
+      if (child_ended) strays_.collect(leaders());
     }
     strays_.end();
     std::vector<GroupResult> results;
@@ -199,6 +205,17 @@ class Groups {
   }
 
  private:
+  // The processes that groups collect themselves.
+  std::set<pid_t> leaders() const {
+    std::set<pid_t> processes;
+    for (const auto& group : groups_) {
+      for (const auto& rank : group.ranks()) {
+        if (rank.running) processes.insert(rank.process.pid);
+      }
+    }
+    return processes;
+  }
+
   LineCutter cutter(Group& group, size_t number, bool is_error) {
     if (options_.on_line) {
       return LineCutter([=, this, &group](std::string_view line) {

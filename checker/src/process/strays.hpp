@@ -15,6 +15,9 @@ class StrayCatcher {
   StrayCatcher(const StrayCatcher&) = delete;
   StrayCatcher& operator=(const StrayCatcher&) = delete;
 
+  /// Collects those that have ended, but for these; their parents would have, or init.
+  void collect(const std::set<pid_t>& others) const;
+
   /// Kills every child that we did not have when this object was made, and what those leave behind.
   void end() const;
 
