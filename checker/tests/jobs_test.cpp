@@ -4,10 +4,12 @@
 #include <cmath>
 #include <fstream>
 
+#include "endure/endure.hpp"
 #include "files.hpp"
+#include "jobs/course.hpp"
 #include "jobs/record.hpp"
 #include "lab_fixture.hpp"
-#include "ladder/render.hpp"
+#include "ladder/ladder.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -89,31 +91,21 @@ class JobsTest : public testing::LabTest {
   std::unique_ptr<Lab> lab_;
 
  private:
-  // A clone of the course, as far as jobs look at it; a step as given is the solution before it.
+  // A step as given is the solution before it; the last has what comes ready-made with it.
   void make_course() const {
     const auto ladder = load_ladder(testing::project_ladder());
-    for (const auto& [file, text] : render_all(ladder)) {
-      if (file.extension() == ".sbatch") write_file(course() / file, text);
-    }
-    write_file(course() / "sbatch/site.conf", "interface = i\n");
-    fs::create_directory_symlink(fs::path(PROJECT_FOLDER) / ".venv", course() / ".venv");
-    const auto bin = course() / "build/cpu/bin";
-    fs::create_directories(bin);
-    const auto program = [](const std::string& number) {
-      return fs::path(PROGRAM_FOLDER) / ("fresh_solution_" + number);
-    };
-    for (const auto& step : ladder.steps) {
-      const auto before = ladder.steps.at(static_cast<size_t>(std::max(0, step.number - 2)));
-      fs::create_symlink(program(before.digits()), bin / ("step_" + step.digits()));
-      fs::create_symlink(program(step.digits()), bin / ("solution_" + step.digits()));
-    }
-    fs::copy_file(CHECKER_PROGRAM, bin / "checker");
+    checker::make_course(
+        course(), ladder, "interface = i\n", fs::path(PROJECT_FOLDER) / ".venv",
+        [](const std::string& name) {
+          const bool solution = name.starts_with("solution_") || name == "step_07";
+          const int number = std::stoi(name.substr(name.size() - 1));
+          return fs::path(PROGRAM_FOLDER) /
+                 ("fresh_solution_0" + std::to_string(solution ? number : std::max(1, number - 1)));
+        });
+    fs::copy_file(CHECKER_PROGRAM, course() / "build/cpu/bin/checker");
     write_file(course() / "build/cpu/CMakeCache.txt",
                "CMAKE_HOME_DIRECTORY:INTERNAL=" + course().string() + "\n");
     fs::create_directory_symlink(fs::path(PROJECT_FOLDER) / "checker", course() / "checker");
-    // As given, the last step has what comes ready-made with it.
-    fs::remove(bin / "step_07");
-    fs::create_symlink(program("07"), bin / "step_07");
   }
 };
 
@@ -163,19 +155,32 @@ TEST_F(JobsTest, TheVerbSubmitsAndFollows) {
 
 // Told that its time is up, it saves, is queued again, resumes and comes to the same end.
 TEST_F(JobsTest, AJobWhoseTimeIsUpIsQueuedAgainAndGoesOn) {
-  const std::string longer = std::string(kExact) + " --epochs 15";
+  const std::string longer = std::string(kExact) + " --epochs 8";
   const auto job =
       submit("solutions/07_multi_node/07_multi_node.sbatch", "--batch-size 2 " + longer);
   const auto log = [&] {
     const auto file = record(job).output;
     return fs::exists(file) ? read_file(file) : std::string();
   };
-  wait_until("it trains", [&] { return log().find("epoch 2/15") != std::string::npos; });
+  wait_until("it trains", [&] { return log().find("epoch 2/8") != std::string::npos; });
   run_in(*lab_, "scancel --batch --signal=USR1 " + job);
   const auto said = output_of(job);
   EXPECT_THAT(said, HasSubstr("and saved; --resume goes on from there"));
   EXPECT_THAT(said, HasSubstr("resumed after step "));
   expect_same_losses(said, alone(longer));
+}
+
+// The short form of what `checker endure` does.
+TEST_F(JobsTest, AJobSurvivesWhateverHappensToIt) {
+  lab_.reset();
+  const auto outcome =
+      endure::chaos_on_a_lab({.trials = {.program = fs::path(PROGRAM_FOLDER) / "fresh_solution_07",
+                                         .count = 2,
+                                         .seed = 3,
+                                         .on_progress = {}},
+                              .ladder = testing::project_ladder(),
+                              .venv = fs::path(PROJECT_FOLDER) / ".venv"});
+  EXPECT_EQ(outcome.right, 1U) << join(outcome.wrong, "\n");
 }
 
 }  // namespace

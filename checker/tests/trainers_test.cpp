@@ -9,6 +9,7 @@
 #include <csignal>
 #include <functional>
 
+#include "endure/endure.hpp"
 #include "files.hpp"
 #include "ladder/ladder.hpp"
 #include "process/family.hpp"
@@ -294,6 +295,20 @@ TEST_F(ResumeTest, ThereNeedNotBeACheckpointYet) {
   const auto outcome = train({"--resume", "--max-steps", "2"});
   EXPECT_EQ(outcome.lines[0].front(), "no checkpoint to resume from yet: this run starts anew");
   EXPECT_TRUE(outcome.lines[1].empty());
+}
+
+// The short form of what `checker endure` does.
+void expect_endured(const endure::Outcome& outcome, size_t trials) {
+  EXPECT_EQ(outcome.trials, trials);
+  EXPECT_EQ(outcome.right, trials) << join(outcome.wrong, "\n");
+}
+
+TEST(Endurance, KilledRunsAreResumedBitForBit) {
+  expect_endured(endure::kill_ranks({solution(7), 4, 1, {}}), 4);
+}
+
+TEST(Endurance, DamagedCheckpointsAreNoticedAndNamed) {
+  expect_endured(endure::damage_checkpoints({solution(7), 12, 2, {}}), 12);
 }
 
 TEST_F(TrainerTest, ATrainerWithoutCheckpointsSaysSo) {

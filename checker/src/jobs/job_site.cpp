@@ -69,8 +69,9 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
       fs::create_symlink(entry.path(), folder_ / ".venv" / "bin" / name);
     }
   }
+  const auto torchrun = shell_quote((programs / "torchrun").string());
   place_witness(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
-                "exec " + shell_quote((programs / "torchrun").string()) + " \"$@\"");
+                options.empty() ? "exit 0" : "exec " + torchrun + " \"$@\"");
 }
 
 void JobSite::place_witness(const fs::path& program, const std::string& kind,

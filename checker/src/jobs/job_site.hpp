@@ -15,7 +15,7 @@ namespace checker {
 class JobSite {
  public:
   /// folder: an empty one that all nodes see. options: the trainer's, in place of those that the
-  /// script gives; without any the trainer ends at once, having been seen.
+  /// script gives; without any trainer and torchrun end at once, having been seen.
   JobSite(const Project& project, const Step& step, std::filesystem::path folder,
           const std::string& script, const std::filesystem::path& trainer,
           const std::vector<std::string>& options);

@@ -34,6 +34,8 @@ class Lab {
 
   const std::string& name() const { return name_; }
   size_t nodes() const { return nodes_; }
+  /// The parent of its daemons and nodes.
+  pid_t first_process() const { return first_process_; }
   /// As seen within the lab.
   std::filesystem::path slurm_conf() const;
   /// slurmctld's log and the nodes', as the rest of the machine sees them while the lab lives.

@@ -1,5 +1,6 @@
 #include "process/family.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -30,6 +31,12 @@ pid_t parent_of(pid_t pid) {
 }  // namespace
 
 std::string name_of(pid_t process) { return first_line(process, "comm"); }
+
+std::string command_line_of(pid_t process) {
+  auto text = first_line(process, "cmdline");
+  std::ranges::replace(text, '\0', ' ');
+  return text;
+}
 
 bool is_zombie(pid_t process) { return state_and_parent(process).starts_with('Z'); }
 

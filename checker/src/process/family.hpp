@@ -12,6 +12,9 @@ std::set<pid_t> children_of(pid_t parent);
 /// What /proc calls the process (comm, at most 15 letters); empty once it is gone.
 std::string name_of(pid_t process);
 
+/// Its program and arguments, a blank between them; empty once it is gone.
+std::string command_line_of(pid_t process);
+
 /// It has ended and only waits for its parent to notice, which some containers' PID 1 never does.
 bool is_zombie(pid_t process);
 

@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 16> table{
+constexpr std::array<Verb, 17> table{
     {{"start", "set everything up, train step 01 and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -27,6 +27,7 @@ constexpr std::array<Verb, 16> table{
      {"lab", "start a Slurm of your own on this machine, to rehearse job scripts", run_lab},
      {"test", "build everything and run all tests", run_test},
      {"verify", "judge the catalogue of wrong edits: is the judge right?", run_verify},
+     {"endure", "kill runs and damage checkpoints: does training survive?", run_endure},
      {"render", "make steps, solutions and job scripts from the ladder", run_render}}};
 
 void print_help() {

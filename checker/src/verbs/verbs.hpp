@@ -28,6 +28,7 @@ int run_doctor(const Project& project, const Arguments& arguments);
 int run_lab(const Project& project, const Arguments& arguments);
 int run_test(const Project& project, const Arguments& arguments);
 int run_verify(const Project& project, const Arguments& arguments);
+int run_endure(const Project& project, const Arguments& arguments);
 int run_render(const Project& project, const Arguments& arguments);
 
 struct Verb {

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "endure/endure.hpp"
+#include "endure/small_run.hpp"
+#include "jobs/course.hpp"
+#include "jobs/record.hpp"
+#include "lab/lab.hpp"
+#include "process/family.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+
+namespace checker::endure {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto kPatience = 5min;  // with a job, all its starts included
+
+using Random = std::mt19937_64;
+
+// All processes below one whose command line holds a word.
+void collect(pid_t process, const std::string& word, std::vector<pid_t>& found) {
+  for (const pid_t child : children_of(process)) {
+    if (command_line_of(child).find(word) != std::string::npos) found.push_back(child);
+    collect(child, word, found);
+  }
+}
+
+// Two nodes with two ranks each, and one job at a time.
+class Cluster {
+ public:
+  Cluster(const fs::path& folder, const ChaosOptions& options)
+      : folder_(folder), lab_(Lab::start({.gpus_per_node = 2})) {
+    const auto ladder = load_ladder(options.ladder);
+    make_course(folder_, ladder, "", options.venv, [&](const std::string& name) {
+      return name == "solution_07" ? options.trials.program : fs::path();
+    });
+  }
+
+  std::string submit() const {
+    return std::string(trim(
+        ask({"sbatch", "--parsable", "--gres=gpu:2", "solutions/07_multi_node/07_multi_node.sbatch",
+             "--config", small_config(folder_).string(), "--epochs", "30", "--checkpoint-every",
+             "10", "--device", "cpu"})));
+  }
+
+  JobRecord record(const std::string& job) const {
+    return parse_job_record(ask({"scontrol", "show", "job", job}));
+  }
+
+  std::string model(const std::string& job) const {
+    const auto file = folder_ / "output" / ("07_multi_node-" + job) / "model-final.safetensors";
+    return fs::exists(file) ? read_file(file) : "";
+  }
+
+  std::string said(const std::string& job) const {
+    const auto file = folder_ / ("07_multi_node-" + job + ".out");
+    return fs::exists(file) ? read_file(file) : "";
+  }
+
+  void order(const std::vector<std::string>& command) const { lab_.run(command, {}, folder_, 30s); }
+
+  // Kills one process of the job with this in its command line, if there is any.
+  void kill_one(const std::string& word, Random& random) const {
+    std::vector<pid_t> found;
+    collect(lab_.first_process(), word, found);
+    if (!found.empty()) ::kill(found[random() % found.size()], SIGKILL);
+  }
+
+  void power_cut(const std::string& node) const {
+    lab_.kill_node(node);
+    std::this_thread::sleep_for(500ms);
+    lab_.start_node(node);
+  }
+
+ private:
+  std::string ask(const std::vector<std::string>& command) const {
+    const auto answer = lab_.run(command, {}, folder_, 30s);
+    if (!answer.success()) throw Error("The lab's Slurm does not answer: " + answer.output);
+    return answer.output;
+  }
+
+  const fs::path& folder_;
+  Lab lab_;
+};
+
+// One thing that happens to a job. Returns what.
+std::string disturb(const Cluster& cluster, const std::string& job, Random& random) {
+  switch (random() % 5) {
+    case 0:
+      cluster.kill_one("bin/solution_07", random);
+      return "a rank was killed";
+    case 1:
+      cluster.kill_one("torchrun", random);
+      return "a torchrun was killed";
+    case 2:
+      cluster.order({"scancel", "--batch", "--signal=USR1", job});
+      return "its time was up";
+    case 3:
+      cluster.order({"scontrol", "requeue", job});
+      return "it was queued again";
+    default: {
+      const std::string node = random() % 2 == 0 ? "n1" : "n2";
+      cluster.power_cut(node);
+      return node + " lost its power";
+    }
+  }
+}
+
+struct Trial {
+  bool completed = false;
+  std::vector<std::string> events;
+};
+
+// Follows a job to its end, disturbing it up to so many times, and queues it again when it fails.
+Trial endure(const Cluster& cluster, const std::string& job, size_t disturbances, Random& random) {
+  Trial trial;
+  const auto deadline = Clock::now() + kPatience;
+  const auto pause = [&] { return std::chrono::milliseconds(500 + random() % 8000); };
+  auto next = Clock::now() + pause();
+  while (Clock::now() < deadline) {
+    const auto record = cluster.record(job);
+    if (record.state == "COMPLETED") {
+      trial.completed = true;
+      return trial;
+    }
+    if (record.is_over()) {
+      trial.events.push_back(record.state);
+      cluster.order({"scontrol", "requeue", job});
+    } else if (record.state == "RUNNING" && disturbances > 0 && Clock::now() >= next) {
+      trial.events.push_back(disturb(cluster, job, random));
+      --disturbances;
+      next = Clock::now() + pause();
+    }
+    std::this_thread::sleep_for(200ms);
+  }
+  return trial;
+}
+
+}  // namespace
+
+Outcome chaos_on_a_lab(const ChaosOptions& options) {
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms(0755));
+  const Cluster cluster(folder.path(), options);
+  Random random(options.trials.seed);
+  const auto first = cluster.submit();
+  if (!endure(cluster, first, 0, random).completed) {
+    throw Error("The job fails even undisturbed: " + cluster.said(first));
+  }
+  const auto expected = cluster.model(first);
+  Outcome outcome;
+  size_t events = 0;
+  for (size_t number = 0; number < options.trials.count; ++number) {
+    const auto job = cluster.submit();
+    const auto trial = endure(cluster, job, 1 + random() % 3, random);
+    events += trial.events.size();
+    ++outcome.trials;
+    if (trial.completed && cluster.model(job) == expected) {
+      ++outcome.right;
+    } else {
+      outcome.wrong.push_back("job " + job + ": " + join(trial.events, ", ") + ": " +
+                              (trial.completed ? "other bits" : "lost: " + cluster.said(job)));
+    }
+    if (!trial.completed) cluster.order({"scancel", "--full", job});
+    if (options.trials.on_progress) options.trials.on_progress(outcome.trials);
+  }
+  outcome.remark = std::to_string(events) + " events";
+  return outcome;
+}
+
+}  // namespace checker::endure

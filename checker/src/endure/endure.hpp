@@ -1,0 +1,48 @@
+#pragma once
+/// Does training survive? Runs of step 07's trainer that are killed, and checkpoints that are
+/// damaged, many of each.
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace checker::endure {
+
+struct Options {
+  std::filesystem::path program;  ///< a trainer that makes checkpoints
+  size_t count = 0;               ///< of trials
+  uint64_t seed = 0;              ///< of what happens when
+  std::function<void(size_t done)> on_progress;
+};
+
+struct Outcome {
+  size_t trials = 0;
+  size_t right = 0;
+  std::vector<std::string> wrong;  ///< what else happened, a line or more each
+  std::string remark;              ///< "23 were killed before their first checkpoint"
+};
+
+/// Each trial kills one rank of three, or all of them, at a moment of its own; the moments are
+/// spread evenly over a run. The run is then resumed, and must end with the bits of one that nobody
+/// disturbed. Throws Error if even that one fails.
+Outcome kill_ranks(const Options& options);
+
+/// Each trial damages one file of the newer of two checkpoints: flipped bits, zeros, truncation,
+/// bytes behind the end, a file that is missing, the older one's file or manifest. Resuming must
+/// fail, naming the file and the older checkpoint.
+Outcome damage_checkpoints(const Options& options);
+
+struct ChaosOptions {
+  Options trials;
+  std::filesystem::path ladder;  ///< the folder with the job scripts' source
+  std::filesystem::path venv;    ///< with torchrun
+};
+
+/// Each trial is step 07's job on a lab of two nodes with two ranks each, to which one to three
+/// things happen: a rank or a torchrun is killed, its time is up, it is queued again, a node loses
+/// its power. A job that fails is queued again. It must end with the bits of one that nobody
+/// disturbed. Throws Error where there can be no lab.
+Outcome chaos_on_a_lab(const ChaosOptions& options);
+
+}  // namespace checker::endure

@@ -1,0 +1,69 @@
+#include <csignal>
+
+#include "endure/endure.hpp"
+#include "endure/small_run.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+
+namespace checker::endure {
+
+namespace {
+
+constexpr size_t kRanks = 3;
+
+struct Kill {
+  double moment;  ///< seconds after the ranks' start
+  std::vector<size_t> ranks;
+  bool done = false;
+
+  void operator()(double seconds, std::span<const pid_t> processes) {
+    if (done || seconds < moment) return;
+    done = true;
+    for (const size_t rank : ranks) ::kill(processes[rank], SIGKILL);
+  }
+  std::string describe() const {
+    return (ranks.size() == 1 ? "rank " + std::to_string(ranks[0]) : "all ranks") +
+           " killed after " + std::to_string(static_cast<int>(moment * 1000)) + " ms";
+  }
+};
+
+Kill kill_of(size_t trial, size_t trials, double whole_run) {
+  Kill kill{.moment = whole_run * (static_cast<double>(trial) + 0.5) / static_cast<double>(trials),
+            .ranks = {trial % kRanks}};
+  if (trial % 4 == 3) kill.ranks = {0, 1, 2};
+  return kill;
+}
+
+}  // namespace
+
+Outcome kill_ranks(const Options& options) {
+  const TemporaryFolder folder;
+  const SmallRun undisturbed(options.program, folder.path() / "undisturbed");
+  const auto whole = undisturbed.train(kRanks);
+  if (!whole.success) throw Error("The trainer fails even undisturbed: " + whole.said);
+  const auto expected = undisturbed.model();
+  Outcome outcome;
+  size_t before_any = 0, too_late = 0;
+  for (size_t trial = 0; trial < options.count; ++trial) {
+    const SmallRun run(options.program, folder.path() / ("run" + std::to_string(trial)));
+    auto kill = kill_of(trial, options.count, whole.seconds);
+    const auto killed = run.train(kRanks, std::ref(kill));
+    if (killed.success) ++too_late;
+    if (!killed.success && !std::filesystem::exists(run.checkpoints())) ++before_any;
+    const auto resumed = run.train(kRanks);
+    ++outcome.trials;
+    if (resumed.success && run.model() == expected) {
+      ++outcome.right;
+    } else {
+      outcome.wrong.push_back(kill.describe() +
+                              (resumed.success ? ": other bits" : ": " + resumed.said));
+    }
+    std::filesystem::remove_all(run.checkpoints().parent_path());
+    if (options.on_progress) options.on_progress(outcome.trials);
+  }
+  outcome.remark = std::to_string(before_any) + " before their first checkpoint, " +
+                   std::to_string(too_late) + " after their end";
+  return outcome;
+}
+
+}  // namespace checker::endure

@@ -1,0 +1,42 @@
+#pragma once
+/// A run of step 07's trainer that lasts seconds and saves often, to be disturbed.
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace checker::endure {
+
+/// How a run ended.
+struct RunEnd {
+  bool success = false;
+  double seconds = 0;
+  std::string said;  ///< by all ranks
+};
+
+/// Writes the configuration of such runs into a folder and returns the file.
+std::filesystem::path small_config(const std::filesystem::path& folder);
+
+class SmallRun {
+ public:
+  /// program: a trainer that makes checkpoints. output: where it writes; the model ends up there.
+  SmallRun(std::filesystem::path program, std::filesystem::path output);
+
+  /// Asked every 50 ms while ranks run, with the seconds since their start and their processes.
+  using Disturb = std::function<void(double seconds, std::span<const pid_t> ranks)>;
+
+  /// Trains with so many ranks to the end, from the newest checkpoint if there is one.
+  RunEnd train(size_t world_size, const Disturb& disturb = nullptr) const;
+
+  std::filesystem::path checkpoints() const { return output_ / "checkpoints"; }
+  /// The bytes of the final model; empty if there is none.
+  std::string model() const;
+
+ private:
+  std::filesystem::path program_, output_;
+};
+
+}  // namespace checker::endure

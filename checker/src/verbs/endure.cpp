@@ -1,0 +1,79 @@
+#include "endure/endure.hpp"
+
+#include <functional>
+
+#include "lab/impossible.hpp"
+#include "ladder/programs.hpp"
+#include "process/build.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+
+namespace checker {
+
+namespace {
+
+using endure::Outcome;
+
+// Runs one kind of trial; true if all came out right.
+bool endured(const std::string& title, endure::Options& options,
+             const std::function<Outcome()>& trials) {
+  if (options.count == 0) return true;
+  terminal::Stage stage(title);
+  options.on_progress = [&](size_t done) {
+    stage.note("[" + std::to_string(done) + "/" + std::to_string(options.count) + "]");
+  };
+  const auto outcome = trials();
+  if (outcome.wrong.empty()) {
+    stage.done();
+  } else {
+    stage.failed();
+  }
+  terminal::say("    " + std::to_string(outcome.right) + " of " + std::to_string(outcome.trials) +
+                " right" + (outcome.remark.empty() ? "" : "; " + outcome.remark));
+  for (const auto& wrong : outcome.wrong) terminal::say("    " + wrong);
+  return outcome.wrong.empty();
+}
+
+}  // namespace
+
+int run_endure(const Project& project, const Arguments& arguments) {
+  cxxopts::Options options("./workbook endure",
+                           "Does training survive? Kills runs and damages checkpoints.\n");
+  options.add_options()("kills", "Runs of three ranks, each killed once and resumed",
+                        cxxopts::value<size_t>()->default_value("200"),
+                        "N")("damages", "Checkpoints that are damaged, then resumed from",
+                             cxxopts::value<size_t>()->default_value("1000"),
+                             "N")("chaos", "Jobs on a lab to which things happen",
+                                  cxxopts::value<size_t>()->default_value("100"), "N")(
+      "seed", "Of what happens when", cxxopts::value<uint64_t>()->default_value("1"), "N")(
+      "no-build", "Use what was built before");
+  const auto parsed =
+      parse(options, "[--kills N] [--damages N] [--chaos N]",
+            "About an hour and a half on two cores; 0 leaves a kind out.", arguments);
+  if (!parsed) return 0;
+  const auto ladder = load_ladder(project.ladder());
+  const auto program = find_program(project, ladder.steps.back(), true);
+  if (!parsed->count("no-build")) {
+    build_targets(project, {&program.target, 1}, "building " + program.target);
+  }
+  const auto with = [&](const char* name) {
+    return endure::Options{.program = program.file,
+                           .count = (*parsed)[name].as<size_t>(),
+                           .seed = (*parsed)["seed"].as<uint64_t>(),
+                           .on_progress = {}};
+  };
+  auto kills = with("kills"), damages = with("damages");
+  endure::ChaosOptions chaos{with("chaos"), project.ladder(), project.source / ".venv"};
+  if (const auto why = lab_impossible(); why && chaos.trials.count > 0) {
+    terminal::say("  no chaos: " + *why);
+    chaos.trials.count = 0;
+  }
+  const bool killed = endured("killing ranks", kills, [&] { return endure::kill_ranks(kills); });
+  const bool damaged =
+      endured("damaging checkpoints", damages, [&] { return endure::damage_checkpoints(damages); });
+  const bool survived =
+      endured("disturbing jobs", chaos.trials, [&] { return endure::chaos_on_a_lab(chaos); });
+  return killed && damaged && survived ? 0 : 1;
+}
+
+}  // namespace checker
