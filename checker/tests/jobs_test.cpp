@@ -175,7 +175,7 @@ TEST_F(JobsTest, AJobSurvivesWhateverHappensToIt) {
   lab_.reset();
   const auto outcome =
       endure::chaos_on_a_lab({.trials = {.program = fs::path(PROGRAM_FOLDER) / "fresh_solution_07",
-                                         .count = 2,
+                                         .count = 1,
                                          .seed = 3,
                                          .on_progress = {}},
                               .ladder = testing::project_ladder(),
