@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fstream>
 
-#include "endure/endure.hpp"
 #include "files.hpp"
 #include "jobs/course.hpp"
 #include "jobs/record.hpp"
@@ -168,19 +167,6 @@ TEST_F(JobsTest, AJobWhoseTimeIsUpIsQueuedAgainAndGoesOn) {
   EXPECT_THAT(said, HasSubstr("and saved; --resume goes on from there"));
   EXPECT_THAT(said, HasSubstr("resumed after step "));
   expect_same_losses(said, alone(longer));
-}
-
-// The short form of what `checker endure` does.
-TEST_F(JobsTest, AJobSurvivesWhateverHappensToIt) {
-  lab_.reset();
-  const auto outcome =
-      endure::chaos_on_a_lab({.trials = {.program = fs::path(PROGRAM_FOLDER) / "fresh_solution_07",
-                                         .count = 1,
-                                         .seed = 3,
-                                         .on_progress = {}},
-                              .ladder = testing::project_ladder(),
-                              .venv = fs::path(PROJECT_FOLDER) / ".venv"});
-  EXPECT_EQ(outcome.right, 1U) << join(outcome.wrong, "\n");
 }
 
 }  // namespace

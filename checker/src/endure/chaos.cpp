@@ -161,7 +161,7 @@ Outcome chaos_on_a_lab(const ChaosOptions& options) {
   size_t events = 0;
   for (size_t number = 0; number < options.trials.count; ++number) {
     const auto job = cluster.submit();
-    const auto trial = endure(cluster, job, 1 + random() % 3, random);
+    const auto trial = endure(cluster, job, 1 + random() % options.disturbances, random);
     events += trial.events.size();
     ++outcome.trials;
     if (trial.completed && cluster.model(job) == expected) {

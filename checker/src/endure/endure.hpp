@@ -37,9 +37,10 @@ struct ChaosOptions {
   Options trials;
   std::filesystem::path ladder;  ///< the folder with the job scripts' source
   std::filesystem::path venv;    ///< with torchrun
+  size_t disturbances = 3;       ///< of one job, at most
 };
 
-/// Each trial is step 07's job on a lab of two nodes with two ranks each, to which one to three
+/// Each trial is step 07's job on a lab of two nodes with two ranks each, to which some
 /// things happen: a rank or a torchrun is killed, its time is up, it is queued again, a node loses
 /// its power. A job that fails is queued again. It must end with the bits of one that nobody
 /// disturbed. Throws Error where there can be no lab.

@@ -63,7 +63,8 @@ int run_endure(const Project& project, const Arguments& arguments) {
                            .on_progress = {}};
   };
   auto kills = with("kills"), damages = with("damages");
-  endure::ChaosOptions chaos{with("chaos"), project.ladder(), project.source / ".venv"};
+  endure::ChaosOptions chaos{
+      .trials = with("chaos"), .ladder = project.ladder(), .venv = project.source / ".venv"};
   if (const auto why = lab_impossible(); why && chaos.trials.count > 0) {
     terminal::say("  no chaos: " + *why);
     chaos.trials.count = 0;
