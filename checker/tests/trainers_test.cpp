@@ -299,7 +299,7 @@ TEST_F(ResumeTest, ThereNeedNotBeACheckpointYet) {
 
 // The short form of what `checker endure` does.
 void expect_endured(const endure::Outcome& outcome, size_t trials) {
-  EXPECT_EQ(outcome.trials, trials);
+  EXPECT_EQ(outcome.trials(), trials);
   EXPECT_EQ(outcome.right, trials) << join(outcome.wrong, "\n");
 }
 

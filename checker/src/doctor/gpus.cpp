@@ -26,10 +26,7 @@ Finding toolkit(const Project& project) {
 
 Finding nccl(const Project& project) {
   const auto header = fs::path(cached(project, "NCCL_INCLUDE_DIR")) / "nccl.h";
-  std::string version;
-  for (const char* part : {"NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH"}) {
-    version += (version.empty() ? "" : ".") + defined_in(header, part);
-  }
+  const auto version = version_in(header, "NCCL_");
   if (version.size() > 2) return {"NCCL", Health::good, version};
   return {"NCCL", Health::bad, header.string() + " is not there", "./workbook start --cuda"};
 }

@@ -13,6 +13,21 @@ namespace checker::doctor {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
+namespace {
+
+// The value of `#define NAME value` in a header; empty if it does not say.
+std::string defined_in(const fs::path& header, const std::string& name) {
+  if (!fs::exists(header)) return "";
+  for (const auto& line : split_lines(read_file(header))) {
+    const auto text = trim(line);
+    const auto begin = "#define " + name + " ";
+    if (text.starts_with(begin)) return std::string(trim(text.substr(begin.size())));
+  }
+  return "";
+}
+
+}  // namespace
+
 std::optional<std::string> answer_of(const std::vector<std::string>& command) {
   try {
     const auto answer = capture({command, {"LC_ALL=C"}, {}}, 10s);
@@ -24,12 +39,9 @@ std::optional<std::string> answer_of(const std::vector<std::string>& command) {
 }
 
 std::string cached(const Project& project, const std::string& name) {
-  const auto file = project.build / "CMakeCache.txt";
-  if (!fs::exists(file)) return "";
-  for (const auto& line : split_lines(read_file(file))) {
-    if (line.starts_with(name + ":")) return line.substr(line.find('=') + 1);
-  }
-  return "";
+  const auto cache = cmake_cache(project.build);
+  const auto entry = cache.find(name);
+  return entry == cache.end() ? "" : entry->second;
 }
 
 std::string version_behind(const std::string& text, const std::string& word) {
@@ -51,14 +63,12 @@ bool at_least(const std::string& version, const std::string& least) {
   return true;
 }
 
-std::string defined_in(const fs::path& header, const std::string& name) {
-  if (!fs::exists(header)) return "";
-  for (const auto& line : split_lines(read_file(header))) {
-    const auto text = trim(line);
-    const auto begin = "#define " + name + " ";
-    if (text.starts_with(begin)) return std::string(trim(text.substr(begin.size())));
+std::string version_in(const fs::path& header, const std::string& prefix) {
+  std::string version;
+  for (const char* part : {"MAJOR", "MINOR", "PATCH"}) {
+    version += (version.empty() ? "" : ".") + defined_in(header, prefix + part);
   }
-  return "";
+  return version;
 }
 
 }  // namespace checker::doctor

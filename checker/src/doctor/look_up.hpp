@@ -23,7 +23,7 @@ std::string version_behind(const std::string& text, const std::string& word);
 /// Compares numbers between the dots: 580.65.06 is at least 580.
 bool at_least(const std::string& version, const std::string& least);
 
-/// The value of `#define NAME value` in a header; empty if it does not say.
-std::string defined_in(const std::filesystem::path& header, const std::string& name);
+/// "2.28.9": what a header defines as <prefix>MAJOR, MINOR and PATCH; no numbers if it does not.
+std::string version_in(const std::filesystem::path& header, const std::string& prefix);
 
 }  // namespace checker::doctor

@@ -27,10 +27,7 @@ Finding compiler(const Place& place) {
 Finding libtorch(const Place& place) {
   const fs::path root = cached(place.project, "LIBTORCH_ROOT");
   const auto header = root / "include/torch/headeronly/version.h";
-  std::string version;
-  for (const char* part : {"TORCH_VERSION_MAJOR", "TORCH_VERSION_MINOR", "TORCH_VERSION_PATCH"}) {
-    version += (version.empty() ? "" : ".") + defined_in(header, part);
-  }
+  const auto version = version_in(header, "TORCH_VERSION_");
   if (fs::exists(root / "lib/libtorch_cpu.so")) {
     return {"LibTorch", Health::good, version + ", " + root.string()};
   }

@@ -4,8 +4,8 @@
 #include <random>
 #include <thread>
 
-#include "endure/endure.hpp"
 #include "endure/small_run.hpp"
+#include "endure/trials.hpp"
 #include "jobs/course.hpp"
 #include "jobs/record.hpp"
 #include "lab/lab.hpp"
@@ -157,22 +157,16 @@ Outcome chaos_on_a_lab(const ChaosOptions& options) {
     throw Error("The job fails even undisturbed: " + cluster.said(first));
   }
   const auto expected = cluster.model(first);
-  Outcome outcome;
   size_t events = 0;
-  for (size_t number = 0; number < options.trials.count; ++number) {
+  auto outcome = make_trials(options.trials, [&](size_t /*number*/) -> std::string {
     const auto job = cluster.submit();
     const auto trial = endure(cluster, job, 1 + random() % options.disturbances, random);
     events += trial.events.size();
-    ++outcome.trials;
-    if (trial.completed && cluster.model(job) == expected) {
-      ++outcome.right;
-    } else {
-      outcome.wrong.push_back("job " + job + ": " + join(trial.events, ", ") + ": " +
-                              (trial.completed ? "other bits" : "lost: " + cluster.said(job)));
-    }
     if (!trial.completed) cluster.order({"scancel", "--full", job});
-    if (options.trials.on_progress) options.trials.on_progress(outcome.trials);
-  }
+    if (trial.completed && cluster.model(job) == expected) return "";
+    return "job " + job + ": " + join(trial.events, ", ") + ": " +
+           (trial.completed ? "other bits" : "lost: " + cluster.said(job));
+  });
   outcome.remark = std::to_string(events) + " events";
   return outcome;
 }

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <random>
 
-#include "endure/endure.hpp"
 #include "endure/small_run.hpp"
+#include "endure/trials.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 
@@ -82,31 +82,23 @@ std::string damage(const Pair& pair, const std::string& name, Random& random) {
 Outcome damage_checkpoints(const Options& options) {
   const TemporaryFolder folder;
   const SmallRun run(options.program, folder.path() / "run");
-  const auto whole = run.train(3);
-  if (!whole.success) throw Error("The trainer fails even undisturbed: " + whole.said);
+  run.train_undisturbed(3);
   Random random(options.seed);
-  Outcome outcome;
-  for (size_t trial = 0; trial < options.count; ++trial) {
+  return make_trials(options, [&](size_t trial) -> std::string {
     const SmallRun damaged(options.program, folder.path() / ("damaged" + std::to_string(trial)));
     fs::copy(run.checkpoints(), damaged.checkpoints(), fs::copy_options::recursive);
     const Pair pair(damaged.checkpoints());
     const auto& name = pair.files[below(pair.files.size(), random)];
     const auto what = damage(pair, name, random);
     const auto resumed = damaged.train(1);
+    fs::remove_all(damaged.checkpoints().parent_path());
     const auto says = [&](const std::string& text) {
       return resumed.said.find(text) != std::string::npos;
     };
-    ++outcome.trials;
-    if (!resumed.success && says((pair.newer / name).string()) && says(pair.older.filename())) {
-      ++outcome.right;
-    } else {
-      outcome.wrong.push_back(name + ", " + what + ": " +
-                              (resumed.success ? "not noticed" : resumed.said));
-    }
-    fs::remove_all(damaged.checkpoints().parent_path());
-    if (options.on_progress) options.on_progress(outcome.trials);
-  }
-  return outcome;
+    const bool named = says((pair.newer / name).string()) && says(pair.older.filename());
+    if (!resumed.success && named) return "";
+    return name + ", " + what + ": " + (resumed.success ? "not noticed" : resumed.said);
+  });
 }
 
 }  // namespace checker::endure

@@ -17,10 +17,11 @@ struct Options {
 };
 
 struct Outcome {
-  size_t trials = 0;
   size_t right = 0;
   std::vector<std::string> wrong;  ///< what else happened, a line or more each
   std::string remark;              ///< "23 were killed before their first checkpoint"
+
+  size_t trials() const { return right + wrong.size(); }
 };
 
 /// Each trial kills one rank of three, or all of them, at a moment of its own; the moments are

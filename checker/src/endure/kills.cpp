@@ -1,8 +1,7 @@
 #include <csignal>
 
-#include "endure/endure.hpp"
 #include "endure/small_run.hpp"
-#include "support/error.hpp"
+#include "endure/trials.hpp"
 #include "support/files.hpp"
 
 namespace checker::endure {
@@ -39,28 +38,21 @@ Kill kill_of(size_t trial, size_t trials, double whole_run) {
 Outcome kill_ranks(const Options& options) {
   const TemporaryFolder folder;
   const SmallRun undisturbed(options.program, folder.path() / "undisturbed");
-  const auto whole = undisturbed.train(kRanks);
-  if (!whole.success) throw Error("The trainer fails even undisturbed: " + whole.said);
+  const auto whole = undisturbed.train_undisturbed(kRanks);
   const auto expected = undisturbed.model();
-  Outcome outcome;
   size_t before_any = 0, too_late = 0;
-  for (size_t trial = 0; trial < options.count; ++trial) {
+  auto outcome = make_trials(options, [&](size_t trial) -> std::string {
     const SmallRun run(options.program, folder.path() / ("run" + std::to_string(trial)));
     auto kill = kill_of(trial, options.count, whole.seconds);
     const auto killed = run.train(kRanks, std::ref(kill));
     if (killed.success) ++too_late;
     if (!killed.success && !std::filesystem::exists(run.checkpoints())) ++before_any;
     const auto resumed = run.train(kRanks);
-    ++outcome.trials;
-    if (resumed.success && run.model() == expected) {
-      ++outcome.right;
-    } else {
-      outcome.wrong.push_back(kill.describe() +
-                              (resumed.success ? ": other bits" : ": " + resumed.said));
-    }
+    const bool same = resumed.success && run.model() == expected;
     std::filesystem::remove_all(run.checkpoints().parent_path());
-    if (options.on_progress) options.on_progress(outcome.trials);
-  }
+    if (same) return "";
+    return kill.describe() + (resumed.success ? ": other bits" : ": " + resumed.said);
+  });
   outcome.remark = std::to_string(before_any) + " before their first checkpoint, " +
                    std::to_string(too_late) + " after their end";
   return outcome;

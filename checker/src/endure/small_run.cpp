@@ -76,6 +76,12 @@ RunEnd SmallRun::train(size_t world_size, const Disturb& disturb) const {
   return end;
 }
 
+RunEnd SmallRun::train_undisturbed(size_t world_size) const {
+  auto end = train(world_size);
+  if (!end.success) throw Error("The trainer fails even undisturbed: " + end.said);
+  return end;
+}
+
 std::string SmallRun::model() const {
   const auto file = output_ / "model-final.safetensors";
   return fs::exists(file) ? read_file(file) : "";

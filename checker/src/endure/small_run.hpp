@@ -31,6 +31,9 @@ class SmallRun {
   /// Trains with so many ranks to the end, from the newest checkpoint if there is one.
   RunEnd train(size_t world_size, const Disturb& disturb = nullptr) const;
 
+  /// The same, for what others are held against. Throws Error if it fails.
+  RunEnd train_undisturbed(size_t world_size) const;
+
   std::filesystem::path checkpoints() const { return output_ / "checkpoints"; }
   /// The bytes of the final model; empty if there is none.
   std::string model() const;

@@ -6,7 +6,6 @@
 #include "judge/oracle.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/symbols.hpp"
-#include "ladder/programs.hpp"
 #include "ladder/render.hpp"
 
 namespace checker {

@@ -13,23 +13,35 @@ std::string Project::shown(const fs::path& path) const {
   return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
 }
 
+std::map<std::string, std::string> cmake_cache(const fs::path& build) {
+  const auto file = build / "CMakeCache.txt";
+  std::map<std::string, std::string> entries;
+  if (!fs::exists(file)) return entries;
+  for (const auto& line : split_lines(read_file(file))) {
+    const auto colon = line.find(':'), equals = line.find('=');  // NAME:TYPE=value
+    if (colon < equals && equals != line.npos) {
+      entries[line.substr(0, colon)] = line.substr(equals + 1);
+    }
+  }
+  return entries;
+}
+
 Project find_project() {
   const auto program = fs::read_symlink("/proc/self/exe");
   Project project;
   project.build = program.parent_path().parent_path();
-  const auto cache = project.build / "CMakeCache.txt";
-  if (!fs::exists(cache)) {
+  if (!fs::exists(project.build / "CMakeCache.txt")) {
     throw Error(program.string() + " does not lie in a build folder. Mend: ./workbook build");
   }
-  for (const auto& line : split_lines(read_file(cache))) {
-    const auto value = [&](std::string_view name) {
-      return line.starts_with(name) ? line.substr(line.find('=') + 1) : std::string();
-    };
-    if (const auto text = value("CMAKE_HOME_DIRECTORY:"); !text.empty()) project.source = text;
-    if (const auto text = value("CMAKE_COMMAND:"); !text.empty()) project.cmake = text;
-    if (const auto text = value("CMAKE_CTEST_COMMAND:"); !text.empty()) project.ctest = text;
-    if (const auto text = value("CMAKE_MAKE_PROGRAM:"); !text.empty()) project.ninja = text;
-  }
+  const auto cache = cmake_cache(project.build);
+  const auto take = [&](const char* name, auto& value) {
+    const auto entry = cache.find(name);
+    if (entry != cache.end() && !entry->second.empty()) value = entry->second;
+  };
+  take("CMAKE_HOME_DIRECTORY", project.source);
+  take("CMAKE_COMMAND", project.cmake);
+  take("CMAKE_CTEST_COMMAND", project.ctest);
+  take("CMAKE_MAKE_PROGRAM", project.ninja);
   return project;
 }
 

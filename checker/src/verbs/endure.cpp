@@ -28,7 +28,7 @@ bool endured(const std::string& title, endure::Options& options,
   } else {
     stage.failed();
   }
-  terminal::say("    " + std::to_string(outcome.right) + " of " + std::to_string(outcome.trials) +
+  terminal::say("    " + std::to_string(outcome.right) + " of " + std::to_string(outcome.trials()) +
                 " right" + (outcome.remark.empty() ? "" : "; " + outcome.remark));
   for (const auto& wrong : outcome.wrong) terminal::say("    " + wrong);
   return outcome.wrong.empty();
