@@ -240,6 +240,9 @@ TEST(Wording, IsFreeAsLongAsNumbersBelongWhereTheyStand) {
             "holds the losses of several epochs");
   EXPECT_EQ(rules::wrong_wording("validation loss 2.500", three_epochs()),
             "calls validation loss what is another loss");
+  EXPECT_EQ(
+      rules::wrong_wording("best validation loss: 2.500 (12.2)test loss: 2.05", three_epochs()),
+      "holds two lines: the first was not ended");
 }
 
 TEST(Wording, LossesThatAreAlikeByChanceBelongToNoEpoch) {

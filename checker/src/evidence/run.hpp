@@ -19,8 +19,8 @@ struct GroupSeen {
   uint32_t number = 0;
   uint32_t rank = 0, size = 0;
   std::string name;
-  std::vector<uint32_t> members;    ///< world ranks; empty if the program made the group alone
-  std::optional<size_t> shut_down;  ///< the place in the log of its shutdown, if there is one
+  std::vector<uint32_t> members;      ///< world ranks; empty if the program made the group alone
+  std::optional<size_t> shut_down{};  ///< the place in the log of its shutdown, if there is one
 };
 
 /// One collective as one rank issued it.

@@ -22,8 +22,8 @@ struct Sample {
   Wanted wanted = Wanted::rejected;
   const Step* step = nullptr;
   bool quick = false;
-  bool job = false;   ///< a job script; else a trainer
-  std::string words;  ///< the belief behind a wrong edit; why a variant is right
+  bool job = false;     ///< a job script; else a trainer
+  std::string words{};  ///< the belief behind a wrong edit; why a variant is right
 };
 
 struct SampleResult {
@@ -31,9 +31,9 @@ struct SampleResult {
   bool built = false;
   bool as_wanted = false;       ///< rejected, or accepted
   bool blamed_rightly = false;  ///< of a rejected one: the TODO named first is the sample's own
-  Report report;
-  std::string problem;   ///< what is not as wanted, in a line; else empty
-  std::string findings;  ///< "TODO 8 gradients_summed; TODO 9 same_order_again"
+  Report report{};
+  std::string problem{};   ///< what is not as wanted, in a line; else empty
+  std::string findings{};  ///< "TODO 8 gradients_summed; TODO 9 same_order_again"
 };
 
 /// Every step as given (rejected, by what it does), every solution, every wrong edit and variant.

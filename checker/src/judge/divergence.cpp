@@ -13,8 +13,14 @@ struct Milestone {
   bool operator==(const Milestone&) const = default;
 };
 
-std::vector<Milestone> milestones_of(const RankSeen& rank) {
-  std::vector<Milestone> all;
+using Milestones = std::vector<Milestone>;
+
+constexpr Milestone kPrint{Kind::printed}, kSave{Kind::saved};
+constexpr Milestone kValidation{Kind::fetch, static_cast<uint64_t>(Split::validation)};
+constexpr Milestone kTest{Kind::fetch, static_cast<uint64_t>(Split::test)};
+
+Milestones milestones_of(const RankSeen& rank) {
+  Milestones all;
   for (const auto& event : rank.log.events) {
     Milestone next{event.kind};
     if (event.kind == Kind::fetch) {
@@ -28,14 +34,61 @@ std::vector<Milestone> milestones_of(const RankSeen& rank) {
   return all;
 }
 
-std::optional<std::string_view> feature_of(const std::vector<Milestone>& milestones, size_t at) {
+std::optional<std::string_view> feature_of(const Milestones& milestones, size_t at) {
   if (at >= milestones.size()) return std::nullopt;
   if (milestones[at].kind == Kind::printed) return feature::print0;
   if (milestones[at].kind == Kind::saved) return feature::save0;
   return std::nullopt;
 }
 
+// print0 follows each evaluation. How often a rank went on, or home, without it.
+int64_t evaluations_unprinted(const Milestones& all, bool went_home) {
+  int64_t unprinted = 0;
+  for (size_t at = 0; at < all.size(); ++at) {
+    if (all[at] != kValidation && all[at] != kTest) continue;
+    const bool last = at + 1 == all.size();
+    if (last ? went_home : all[at + 1] != kPrint) ++unprinted;
+  }
+  return unprinted;
+}
+
+bool saves_after_the_test(const Milestones& all) {
+  const auto test = std::ranges::find(all, kTest);
+  return std::find(test, all.end(), kSave) != all.end();
+}
+
+// One rank is at the last save, where another still has the test before it.
+bool saves_in_place_of_the_test(const Milestones& one, const Milestones& other) {
+  const auto [mine, theirs] = std::ranges::mismatch(one, other);
+  return mine != one.end() && theirs != other.end() && *mine == kSave && *theirs == kTest;
+}
+
 }  // namespace
+
+std::optional<std::string_view> first_call_left_out(const Run& run) {
+  std::vector<Milestones> all;
+  for (const auto& rank : run.ranks) all.push_back(milestones_of(rank));
+  const auto any = [&](const auto& is) { return std::ranges::any_of(all, is); };
+  const bool prints =
+      any([](const Milestones& one) { return std::ranges::count(one, kPrint) > 0; });
+  for (size_t number = 0; number < all.size(); ++number) {
+    const auto& rank = run.ranks[number];
+    const auto& own = all[number];
+    // Who never calls print0 prints in a way of his own, unless it is seen once only: then that
+    // place is the nearest to blame.
+    const bool went_home = rank.left_regularly && !rank.shutdown_event;
+    const auto unprinted = evaluations_unprinted(own, went_home);
+    if (prints ? unprinted > 0 : unprinted == 1) return feature::print0;
+    if (any([&](const Milestones& other) { return saves_in_place_of_the_test(own, other); })) {
+      return feature::print0;
+    }
+    const bool tested = std::ranges::find(own, kTest) != own.end();
+    if (went_home && tested && !saves_after_the_test(own) && any(saves_after_the_test)) {
+      return feature::save0;
+    }
+  }
+  return std::nullopt;
+}
 
 std::optional<std::string_view> first_call_not_shared(const Run& run) {
   if (run.ranks.empty()) return std::nullopt;

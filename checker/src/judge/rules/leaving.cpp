@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "judge/divergence.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
@@ -53,8 +54,10 @@ void leaving(const Scene& scene, Findings& findings) {
   }
   if (open.empty()) return;
   const bool all = open.size() == scene.world();
+  // Ranks that end before they come to the call may have ended where they should have printed.
+  const auto left_out = all ? std::nullopt : first_call_left_out(scene.run());
   findings.push_back(
-      {scene.blame({feature::destroy}),
+      {scene.blame({left_out.value_or(feature::destroy)}),
        all ? "never_destroyed" : "not_destroyed_on_all_ranks",
        all ? "The process group is never destroyed."
            : "Not all ranks destroy the process group: " + ranks_in_words(open) +

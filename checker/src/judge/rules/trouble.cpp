@@ -102,10 +102,13 @@ class Trouble {
     return rank.shutdown_event || trained ? Phase::leaving : last_phase(rank);
   }
 
-  // The rank whose place tells which TODO it is: the one that the student's step is about. One that
-  // left is the reason why others wait.
+  // The rank whose place tells which TODO it is: the one that the student's step is about. A call
+  // that was left out comes first; one that left is the reason why others wait.
   int blame() const {
     std::vector<int> candidates;
+    if (const auto feature = first_call_left_out(run_)) {
+      candidates.push_back(scene_.blame({*feature}));
+    }
     for (const auto& rank : run_.ranks) {
       if (has_left(rank)) candidates.push_back(blame_for(scene_, rank, phase_of_leaving(rank)));
     }

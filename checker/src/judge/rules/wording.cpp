@@ -1,6 +1,7 @@
 #include "judge/rules/wording.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <tuple>
 
@@ -33,9 +34,21 @@ std::vector<size_t> epochs_in(const std::string& line, const WorldTruth& truth) 
   return epochs;
 }
 
+// A line that was never ended has the next one in it, without so much as a blank between.
+bool holds_two(const std::string& line) {
+  for (const char* begin : {"epoch ", "best validation loss", "test loss"}) {
+    const auto at = line.find(begin);
+    if (at == std::string::npos || at == 0) continue;
+    const auto before = static_cast<unsigned char>(line[at - 1]);
+    if (std::isalnum(before) != 0 || before == ')') return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string wrong_wording(const std::string& line, const WorldTruth& truth) {
+  if (holds_two(line)) return "holds two lines: the first was not ended";
   const auto epochs = epochs_in(line, truth);
   if (epochs.size() > 1) return "holds the losses of several epochs";
   const auto epoch = number_after(line, "epoch");

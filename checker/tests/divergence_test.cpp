@@ -1,0 +1,57 @@
+// Where ranks part, and what they leave out.
+#include <gtest/gtest.h>
+
+#include "judge/divergence.hpp"
+
+namespace checker {
+namespace {
+
+// What a rank came past: t, v and e are batches of training, validation and test, p and s calls of
+// print0 and save0; "." is the end of main(), after leaving the group or not.
+RankSeen rank_that(const std::string& came_past, bool destroyed = false) {
+  RankSeen rank;
+  for (const char mark : came_past) {
+    Event event;
+    const auto split = std::string("tve").find(mark);
+    if (split != std::string::npos) {
+      event.kind = Kind::fetch;
+      event.payload = std::string(8, '\0');
+      event.payload[0] = static_cast<char>(split);
+    } else {
+      event.kind = mark == 'p' ? Kind::printed : Kind::saved;
+    }
+    if (mark == '.') {
+      rank.left_regularly = true;
+    } else {
+      rank.log.events.push_back(event);
+    }
+  }
+  if (destroyed) rank.shutdown_event = rank.log.events.size();
+  return rank;
+}
+
+std::optional<std::string_view> left_out(std::vector<RankSeen> ranks) {
+  Run run;
+  run.ranks = std::move(ranks);
+  return first_call_left_out(run);
+}
+
+TEST(Divergence, FindsTheCallThatARankLeftOut) {
+  const auto all = rank_that("tvpstvpepps.", true);
+  EXPECT_EQ(left_out({all, all}), std::nullopt);
+  EXPECT_EQ(left_out({rank_that("tvps"), rank_that("tvp")}), std::nullopt) << "on its way there";
+  EXPECT_EQ(left_out({rank_that("tv"), rank_that("tvst")}), feature::print0);
+  EXPECT_EQ(left_out({rank_that("tvs"), rank_that("tve")}), feature::print0);
+  EXPECT_EQ(left_out({all, rank_that("tvpstvpe.")}), feature::print0);
+  EXPECT_EQ(left_out({rank_that("tvpstvpe"), rank_that("tvpstvps.", true)}), feature::print0);
+  EXPECT_EQ(left_out({all, rank_that("tvpstvpepp.")}), feature::save0);
+  EXPECT_EQ(left_out({all, rank_that("tvpstvpe.", true)}), std::nullopt) << "it left too early";
+}
+
+TEST(Divergence, LeavesPrintingAndSavingInOtherWaysAlone) {
+  EXPECT_EQ(left_out({rank_that("tvstvs"), rank_that("tvstvt")}), std::nullopt);
+  EXPECT_EQ(left_out({rank_that("tvptvpepp.", true), rank_that("tvptvpepp.")}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace checker
