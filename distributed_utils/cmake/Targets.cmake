@@ -1,14 +1,16 @@
 # One function per kind of target, so that warnings, standard and precompiled headers are said once.
 include_guard(GLOBAL)
 
-# Everything of ours: C++20, warnings are errors.
+# Everything of ours: C++20, with warnings; they are errors where tests are built, so that a newer
+# compiler's never stop a student.
 function(worldsize_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
-  target_compile_options(${target} PRIVATE -fPIC -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror)
+  target_compile_options(${target} PRIVATE -fPIC -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC 12 sees overlaps that cannot be in "literal" + std::string (its bug 105651).
-    target_compile_options(${target} PRIVATE -Wno-restrict)
+    # GCC 12 sees overlaps that cannot be in "literal" + std::string (its bug 105651), GCC 13 copies
+    # that leave a vector where none can.
+    target_compile_options(${target} PRIVATE -Wno-restrict -Wno-array-bounds -Wno-stringop-overread)
   endif()
 endfunction()
 

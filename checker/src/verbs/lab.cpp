@@ -184,7 +184,8 @@ int run_lab(const Project&, const Arguments& arguments) {
   if (!parsed) return 0;
 
   auto words = parsed->count("words") ? (*parsed)["words"].as<Arguments>() : Arguments{};
-  const auto& action = find_action(words.empty() ? "" : words.front());
+  const std::string name = words.empty() ? "" : words.front();
+  const auto& action = find_action(name);
   words.erase(words.begin());
   if (const auto why = lab_impossible()) throw Error(*why);
   return action.run({*parsed, words, split.passed_on});
