@@ -3,6 +3,8 @@
 #include "distributed_utils/launch.hpp"
 
 #ifndef DISTRIBUTED_UTILS_NO_GLOO
+#include <gloo/context.h>
+
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #endif
 
@@ -11,24 +13,46 @@ namespace distributed_utils::detail {
 #ifndef DISTRIBUTED_UTILS_NO_GLOO
 bool has_gloo() { return true; }
 
+namespace {
+
+// c10d's own does nothing when it is told to abort.
+class Gloo : public c10d::ProcessGroupGloo {
+ public:
+  using ProcessGroupGloo::ProcessGroupGloo;
+
+  void abort() override {
+    for (const auto& context : contexts_) context->closeConnections();
+  }
+};
+
+// IPv4 where there is any.
+std::shared_ptr<gloo::transport::Device> loopback() {
+  try {
+    return Gloo::createDeviceForHostname("127.0.0.1");
+  } catch (const std::exception&) {
+    return Gloo::createDeviceForHostname("::1");
+  }
+}
+
+}  // namespace
+
 c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request) {
-  using c10d::ProcessGroupGloo;
-  auto options = ProcessGroupGloo::Options::create(request.timeout);
+  auto options = Gloo::Options::create(request.timeout);
   if (const auto interfaces = process_environment("GLOO_SOCKET_IFNAME")) {
     for (size_t begin = 0; begin <= interfaces->size();) {
       const size_t end = std::min(interfaces->find(',', begin), interfaces->size());
       options->devices.push_back(
-          ProcessGroupGloo::createDeviceForInterface(interfaces->substr(begin, end - begin)));
+          Gloo::createDeviceForInterface(interfaces->substr(begin, end - begin)));
       begin = end + 1;
     }
   } else if (request.single_node) {
     // The default asks what the host name resolves to, which on laptops and in containers is often
     // nothing, or an address that a firewall guards.
-    options->devices.push_back(ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+    options->devices.push_back(loopback());
   } else {
-    options->devices.push_back(ProcessGroupGloo::createDefaultDevice());
+    options->devices.push_back(Gloo::createDefaultDevice());
   }
-  return c10::make_intrusive<ProcessGroupGloo>(request.store, request.rank, request.size, options);
+  return c10::make_intrusive<Gloo>(request.store, request.rank, request.size, options);
 }
 #else
 bool has_gloo() { return false; }

@@ -6,23 +6,17 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <charconv>
-#include <filesystem>
 #include <numeric>
-#include <torch/csrc/distributed/c10d/FileStore.hpp>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "backend.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
 #include "distributed_utils/recording.hpp"
+#include "rendezvous.hpp"
 #include "world.hpp"
 
 namespace distributed_utils {
 namespace {
-
-using Store = c10::intrusive_ptr<c10d::Store>;
 
 c10::Device pick_device(const SetupOptions& options, const Launch& launch) {
   const bool wants_gpu = options.device ? options.device->is_cuda() : torch::cuda::is_available();
@@ -58,58 +52,16 @@ std::string pick_backend(const SetupOptions& options, c10::Device device) {
   return options.backend;
 }
 
-Store tcp_store(const std::string& host, uint16_t port, const Launch& launch, bool serve,
-                std::chrono::milliseconds timeout) {
-  c10d::TCPStoreOptions options;
-  options.port = port;
-  options.isServer = serve;
-  options.numWorkers = launch.world_size;
-  options.timeout = timeout;
-  options.waitWorkers = !launch.agent_store;  // the agent counts no workers
-  return c10::make_intrusive<c10d::TCPStore>(host, options);
-}
-
-Store environment_store(const Launch& launch, std::chrono::milliseconds timeout) {
-  if (launch.master_addr.empty()) {
-    throw Error(fmt::format(
-        "WORLD_SIZE is {}, but MASTER_ADDR is not set, so the ranks cannot find each other. Mend: "
-        "export MASTER_ADDR and MASTER_PORT of rank 0, or start through torchrun.",
-        launch.world_size));
+std::chrono::milliseconds default_timeout() {
+  const auto text = process_environment("SETUP_TIMEOUT");
+  if (!text) return std::chrono::minutes(2);
+  double seconds = 0;
+  const char* end = text->data() + text->size();
+  const auto parsed = std::from_chars(text->data(), end, seconds);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !(seconds > 0 && seconds < 1e6)) {
+    throw Error(fmt::format("SETUP_TIMEOUT='{}': wanted a number of seconds.", *text));
   }
-  Store store = tcp_store(launch.master_addr, launch.master_port, launch,
-                          launch.rank == 0 && !launch.agent_store, timeout);
-  if (!launch.agent_store) return store;
-  // As Python's env:// does: a restarted group of workers must not read what the last one left.
-  return c10::make_intrusive<c10d::PrefixStore>("/worker/attempt_" + launch.restart_count, store);
-}
-
-Store make_store(const std::string& init_method, const Launch& launch,
-                 std::chrono::milliseconds timeout) {
-  if (init_method.starts_with("file://")) {
-    const std::string path = init_method.substr(7);
-    if (!path.starts_with('/')) {
-      throw Error(fmt::format("INIT_METHOD='{}': wanted file:///absolute/path.", init_method));
-    }
-    auto store = c10::make_intrusive<c10d::FileStore>(path, launch.world_size);
-    store->setTimeout(timeout);
-    return store;
-  }
-  if (init_method.starts_with("tcp://")) {
-    const size_t colon = init_method.rfind(':');
-    uint16_t port = 0;
-    const char* end = init_method.data() + init_method.size();
-    const auto parsed = std::from_chars(init_method.data() + colon + 1, end, port);
-    if (colon <= 6 || parsed.ec != std::errc() || parsed.ptr != end || port == 0) {
-      throw Error(fmt::format("INIT_METHOD='{}': wanted tcp://host:port.", init_method));
-    }
-    return tcp_store(init_method.substr(6, colon - 6), port, launch, launch.rank == 0, timeout);
-  }
-  if (!init_method.empty() && init_method != "env://") {
-    throw Error(fmt::format("INIT_METHOD='{}': wanted env://, file:///path or tcp://host:port.",
-                            init_method));
-  }
-  if (launch.world_size == 1) return c10::make_intrusive<c10d::HashStore>();
-  return environment_store(launch, timeout);
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
 
 void make_current(c10::Device device) {
@@ -130,14 +82,17 @@ World setup(const SetupOptions& options) {
   const std::string init_method = options.init_method.empty()
                                       ? process_environment("INIT_METHOD").value_or("")
                                       : options.init_method;
+  const auto timeout = options.timeout.value_or(default_timeout());
+  const auto rendezvous = detail::meet(init_method, launch, timeout);
   std::vector<int> ranks(launch.world_size);
   std::iota(ranks.begin(), ranks.end(), 0);
   auto state = std::make_unique<detail::WorldState>(detail::WorldState{
       .group = {},
-      .store = make_store(init_method, launch, options.timeout),
+      .store = rendezvous.store,
+      .rank_zero_serves = rendezvous.rank_zero_serves,
       .device = device,
       .backend = backend,
-      .timeout = options.timeout,
+      .timeout = timeout,
       .single_node = launch.single_node,
   });
   state->group = detail::make_group(*state, "world", ranks, launch.rank);

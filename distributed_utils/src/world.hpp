@@ -12,6 +12,7 @@ namespace distributed_utils::detail {
 struct WorldState {
   Group group;
   c10::intrusive_ptr<c10d::Store> store;
+  bool rank_zero_serves;  ///< the store ends with rank 0
   c10::Device device;
   std::string backend;
   std::chrono::milliseconds timeout;

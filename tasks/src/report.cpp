@@ -1,9 +1,11 @@
 // The last words of a trainer that failed.
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "console/terminal.hpp"
+#include "distributed_utils/peers.hpp"
 #include "distributed_utils/print.hpp"
 #include "tasks/checkpointing.hpp"
 #include "tasks/options.hpp"
@@ -30,6 +32,10 @@ int report(const std::exception& error) {
   const bool colors = console::has_colour(STDERR_FILENO);
   fmt::print(stderr, "{}error:{} {}\n", colors ? "\x1b[31m" : "", colors ? "\x1b[0m" : "",
              message(error));
+  const auto lost = distributed_utils::lost_peers(error);
+  if (!lost.empty()) {
+    fmt::print(stderr, "       no answer from rank {}: ended, or hangs\n", fmt::join(lost, ", "));
+  }
   return 1;
 }
 

@@ -6,6 +6,7 @@
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
 #include "distributed_utils/optimizer_state.hpp"
+#include "distributed_utils/peers.hpp"
 #include "distributed_utils/print.hpp"
 #include "distributed_utils/process_group.hpp"
 #include "distributed_utils/safetensors.hpp"

@@ -19,8 +19,9 @@ struct SetupOptions {
   /// environment variable INIT_METHOD, else env://.
   std::string init_method = {};
   /// How long a rank waits for the others, at start and in every collective, before it gives up.
-  /// Python's default of 10 to 30 minutes is long for somebody who learns.
-  std::chrono::milliseconds timeout = std::chrono::minutes(2);
+  /// Empty: the environment variable SETUP_TIMEOUT, in seconds, else 2 minutes; Python's default of
+  /// 10 to 30 minutes is long for somebody who learns.
+  std::optional<std::chrono::milliseconds> timeout = {};
 };
 
 /// In this order for structured bindings: auto [rank, local_rank, world_size, device] = setup();
@@ -34,8 +35,8 @@ struct World {
 /// Joins the process group of all ranks and makes this rank's device the current one. Reads what
 /// torchrun, Slurm's srun or Open MPI's mpirun set in the environment; started by none of these,
 /// the program is a world of its own, of size 1. Touches no random generator: a program's --seed
-/// stays what it was. Throws Error if called twice, if the environment contradicts itself, or if
-/// there is no device for this rank; c10::Error or c10::DistStoreError if the others do not come.
+/// stays what it was. Throws Error if called twice, if the environment contradicts itself, if there
+/// is no device for this rank, or if ranks, which it names, do not come.
 World setup(const SetupOptions& options = {});
 
 }  // namespace distributed_utils
