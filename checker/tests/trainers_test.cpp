@@ -2,89 +2,22 @@
 // step as given is the solution before it but for comments and what comes ready-made (rendering
 // made sure), so it is represented by that solution's program.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
-#include <functional>
+#include <cstdlib>
 
-#include "endure/endure.hpp"
-#include "files.hpp"
-#include "ladder/ladder.hpp"
-#include "process/family.hpp"
-#include "process/trainer.hpp"
-#include "support/text.hpp"
+#include "trainer_fixture.hpp"
 
 namespace checker {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using ::testing::Not;
-
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(testing::project_ladder());
-  return loaded;
-}
-
-fs::path solution(int number) {
-  return fs::path(PROGRAM_FOLDER) /
-         ("fresh_solution_" + ladder().steps.at(static_cast<size_t>(number - 1)).digits());
-}
-
-struct TrainerOutcome {
-  GroupResult result;
-  std::vector<std::vector<std::string>> lines;  ///< of each rank, standard output
-  std::string everything;
-
-  /// The numbers after this phrase, in the order in which a rank printed them.
-  std::vector<double> numbers_after(const std::string& phrase, size_t rank = 0) const {
-    std::vector<double> numbers;
-    for (const auto& line : lines.at(rank)) {
-      if (const auto at = line.find(phrase); at != line.npos) {
-        numbers.push_back(std::stod(line.substr(at + phrase.size())));
-      }
-    }
-    return numbers;
-  }
-};
-
-using Arguments = std::vector<std::string>;
-
-class TrainerTest : public ::testing::Test {
- protected:
-  using Listener = std::function<void(size_t rank, std::string_view line)>;
-
-  TrainerOutcome run(const fs::path& program, size_t world_size, Arguments options,
-                     const Listener& listen = nullptr) const {
-    if (std::ranges::find(options, "--config") == options.end()) {
-      options.insert(options.begin(), {"--config", TINY_CONFIG});
-    }
-    options.insert(options.begin(), {"--device", "cpu"});
-    options.insert(options.end(), {"--output", folder_.path().string()});
-    const TemporaryFolder meeting;
-    const TrainerRun run{program, world_size, options, meeting.path() / "store"};
-    TrainerOutcome outcome;
-    outcome.lines.resize(world_size);
-    RankOptions ranks;
-    ranks.on_line = [&](size_t rank, bool is_error, std::string_view line) {
-      if (!is_error) outcome.lines[rank].emplace_back(line);
-      outcome.everything.append(rank_name(rank)).append(line).append("\n");
-      if (listen) listen(rank, line);
-      return true;
-    };
-    outcome.result = run_ranks(rank_commands(run), ranks);
-    return outcome;
-  }
-
-  fs::path output() const { return folder_.path(); }
-
- private:
-  static std::string rank_name(size_t rank) { return "[rank " + std::to_string(rank) + "] "; }
-
-  TemporaryFolder folder_;
-};
+using testing::ladder;
+using testing::solution;
+using testing::TrainerOutcome;
+using testing::TrainerTest;
 
 std::vector<int> step_numbers(int first) {
   std::vector<int> numbers;
@@ -172,143 +105,15 @@ TEST_F(TrainerTest, LossesOnManyRanksAreThoseOfOne) {
 
 // A quarter of the laptop configuration's training, on real text.
 TEST_F(TrainerTest, TwoRanksLearnMoreOfRealTextThanHowFrequentWordsAre) {
-  const fs::path text = fs::path(PROJECT_FOLDER) / "../shared/data/wikitext-2-small";
-  if (!fs::exists(text)) GTEST_SKIP() << "no sample of WikiText-2 at " << text.string();
+  const char* text = std::getenv("WORLDSIZE_WIKITEXT");
+  if (!text) GTEST_SKIP() << "no text: WORLDSIZE_WIKITEXT=<sample of WikiText-2> tells of one";
   const auto outcome =
-      run(solution(6), 2, {"--config", "laptop", "--data", text.string(), "--max-steps", "400"});
+      run(solution(6), 2, {"--config", "laptop", "--data", text, "--max-steps", "400"});
   ASSERT_TRUE(outcome.result.success()) << outcome.everything;
   const auto loss = outcome.numbers_after("best validation loss: ");
   const auto unigram = outcome.numbers_after("unigram ");
   ASSERT_FALSE(loss.empty() || unigram.empty()) << outcome.everything;
   EXPECT_LT(loss[0], unigram[0] - 0.2) << outcome.everything;
-}
-
-// Of a run in the test's output folder, on three ranks, with dropout: what it printed last, and the
-// bytes of its model.
-class ResumeTest : public TrainerTest {
- protected:
-  struct End {
-    std::vector<std::string> lines;
-    std::string model;
-
-    bool operator==(const End&) const = default;
-  };
-
-  TrainerOutcome train(const Arguments& more, size_t world_size = 3) const {
-    Arguments options{"--config", config(), "--epochs", "2", "--checkpoint-every", "4"};
-    options.insert(options.end(), more.begin(), more.end());
-    auto outcome = run(solution(7), world_size, options);
-    EXPECT_TRUE(outcome.result.success()) << outcome.everything;
-    return outcome;
-  }
-
-  // Of lines: those since a run was resumed, at most.
-  End end_of(const TrainerOutcome& outcome, size_t lines) const {
-    const auto& all = outcome.lines[0];
-    const auto count = static_cast<std::ptrdiff_t>(std::min(lines, all.size()));
-    return {{all.end() - count, all.end()}, read_file(output() / "model-final.safetensors")};
-  }
-
-  End uninterrupted(size_t lines, const Arguments& options = {}) const {
-    const auto end = end_of(train(options), lines);
-    fs::remove_all(output());
-    return end;
-  }
-
-  std::string config() const {
-    auto text = read_file(TINY_CONFIG);
-    const std::string none = "dropout: 0\n";
-    text.replace(text.find(none), none.size(), "dropout: 0.3\n");
-    write_file(settings_.path() / "config.yaml", text);
-    return (settings_.path() / "config.yaml").string();
-  }
-
- private:
-  TemporaryFolder settings_;
-};
-
-TEST_F(ResumeTest, AResumedRunIsBitForBitTheUninterruptedOne) {
-  const auto expected = uninterrupted(4);  // two epochs, the best validation loss, the test loss
-  train({"--max-steps", "7"});             // three steps more than were saved
-  const auto resumed = train({"--resume"});
-  EXPECT_THAT(resumed.lines[0].front(), "resumed after step 4");
-  EXPECT_EQ(end_of(resumed, 4), expected) << resumed.everything;
-}
-
-// Saving after every step, one of them is an epoch's last.
-TEST_F(ResumeTest, AnEpochThatIsDoneIsNotRepeated) {
-  const auto expected = uninterrupted(4);
-  train({"--epochs", "1", "--checkpoint-every", "1"});
-  const auto resumed = train({"--resume"});
-  EXPECT_EQ(end_of(resumed, 4), expected) << resumed.everything;
-}
-
-TEST_F(ResumeTest, ASignalToOneRankStopsAllAndNothingIsLost) {
-  const Arguments long_run{"--epochs", "6"};
-  const auto expected = uninterrupted(3, long_run);
-  bool told = false;
-  // Early enough: five epochs are still to come.
-  const auto stopped =
-      run(solution(7), 3, {"--config", config(), "--epochs", "6", "--checkpoint-every", "1000000"},
-          [&](size_t /*rank*/, std::string_view line) {
-            if (told || !line.starts_with("epoch 1/6")) return;
-            told = true;
-            ::kill(*children_of(::getpid()).rbegin(), SIGUSR1);
-          });
-  EXPECT_TRUE(stopped.result.success()) << stopped.everything;
-  EXPECT_THAT(stopped.everything, HasSubstr("and saved; --resume goes on from there"));
-  EXPECT_THAT(stopped.everything, Not(HasSubstr("test loss")));
-  EXPECT_EQ(end_of(train({"--resume", "--epochs", "6"}), 3), expected);
-}
-
-// In double precision and without dropout, on the same global batches.
-TEST_F(ResumeTest, OnAnotherNumberOfRanksTheLossesAreTheSame) {
-  const Arguments exact{"--config", TINY_CONFIG, "--precision",        "fp64", "--deterministic",
-                        "--epochs", "2",         "--checkpoint-every", "4"};
-  const auto train = [&](size_t world_size, Arguments more) {
-    more.insert(more.begin(), exact.begin(), exact.end());
-    more.insert(more.end(), {"--batch-size", std::to_string(12 / world_size)});
-    auto outcome = run(solution(7), world_size, more);
-    EXPECT_TRUE(outcome.result.success()) << outcome.everything;
-    return outcome;
-  };
-  const auto expected = train(3, {});
-  fs::remove_all(output());
-  train(3, {"--max-steps", "6"});
-  for (const size_t world_size : {2U, 4U}) {
-    const TemporaryFolder kept;
-    fs::copy(output(), kept.path() / "output", fs::copy_options::recursive);
-    const auto resumed = train(world_size, {"--resume"});
-    fs::remove_all(output());
-    fs::copy(kept.path() / "output", output(), fs::copy_options::recursive);
-    for (const std::string phrase : {"training loss ", "validation loss "}) {
-      const auto wanted = expected.numbers_after(phrase), got = resumed.numbers_after(phrase);
-      ASSERT_EQ(got.size(), wanted.size()) << resumed.everything;
-      for (size_t i = 0; i < wanted.size(); ++i) {
-        EXPECT_NEAR(got[i], wanted[i], 1e-10 * wanted[i]) << phrase << world_size << " ranks";
-      }
-    }
-  }
-}
-
-TEST_F(ResumeTest, ThereNeedNotBeACheckpointYet) {
-  const auto outcome = train({"--resume", "--max-steps", "2"});
-  EXPECT_EQ(outcome.lines[0].front(), "no checkpoint to resume from yet: this run starts anew");
-  EXPECT_TRUE(outcome.lines[1].empty());
-}
-
-// The short form of what `checker endure` does.
-void expect_endured(const endure::Outcome& outcome, size_t trials) {
-  EXPECT_EQ(outcome.trials(), trials);
-  EXPECT_EQ(outcome.right, trials) << join(outcome.wrong, "\n");
-}
-
-TEST(Endurance, KilledRunsAreResumedBitForBit) {
-  expect_endured(endure::kill_ranks({solution(7), 4, 1, {}}), 4);
-}
-
-TEST(Endurance, DamagedCheckpointsAreNoticedAndNamed) {
-  expect_endured(endure::damage_checkpoints({solution(7), 12, 2, {}}), 12);
 }
 
 TEST_F(TrainerTest, ATrainerWithoutCheckpointsSaysSo) {
@@ -324,10 +129,7 @@ TEST_F(TrainerTest, AWrongOptionEndsAllRanksWithOneSentence) {
 }
 
 TEST_F(TrainerTest, TorchrunStartsTheFinishedTrainer) {
-  const std::string find =
-      "for t in " + shell_quote(VENV_TORCHRUN) +
-      " torchrun; do \"$t\" --help >/dev/null 2>&1 && echo \"$t\" && break; done";
-  const auto torchrun = std::string(trim(testing::run_program({"sh", "-c", find}).text));
+  const auto torchrun = testing::torchrun();
   if (torchrun.empty()) GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
   const auto outcome = testing::run_program(
       {torchrun, "--no-python", "--nnodes=1", "--nproc-per-node=2", "--rdzv-backend=c10d",

@@ -1,0 +1,60 @@
+#include "trainer_fixture.hpp"
+
+#include <algorithm>
+
+#include "support/text.hpp"
+
+namespace checker::testing {
+
+namespace fs = std::filesystem;
+
+const Ladder& ladder() {
+  static const Ladder loaded = load_ladder(project_ladder());
+  return loaded;
+}
+
+fs::path solution(int number) {
+  return fs::path(PROGRAM_FOLDER) /
+         ("fresh_solution_" + ladder().steps.at(static_cast<size_t>(number - 1)).digits());
+}
+
+std::string torchrun() {
+  const std::string find =
+      "for t in " + shell_quote(VENV_TORCHRUN) +
+      " torchrun; do \"$t\" --help >/dev/null 2>&1 && echo \"$t\" && break; done";
+  return std::string(trim(run_program({"sh", "-c", find}).text));
+}
+
+std::vector<double> TrainerOutcome::numbers_after(const std::string& phrase, size_t rank) const {
+  std::vector<double> numbers;
+  for (const auto& line : lines.at(rank)) {
+    if (const auto at = line.find(phrase); at != line.npos) {
+      numbers.push_back(std::stod(line.substr(at + phrase.size())));
+    }
+  }
+  return numbers;
+}
+
+TrainerOutcome TrainerTest::run(const fs::path& program, size_t world_size, Arguments options,
+                                const Listener& listen) const {
+  if (std::ranges::find(options, "--config") == options.end()) {
+    options.insert(options.begin(), {"--config", TINY_CONFIG});
+  }
+  options.insert(options.begin(), {"--device", "cpu"});
+  options.insert(options.end(), {"--output", folder_.path().string()});
+  const TemporaryFolder meeting;
+  const TrainerRun run{program, world_size, options, meeting.path() / "store"};
+  TrainerOutcome outcome;
+  outcome.lines.resize(world_size);
+  RankOptions ranks;
+  ranks.on_line = [&](size_t rank, bool is_error, std::string_view line) {
+    if (!is_error) outcome.lines[rank].emplace_back(line);
+    outcome.everything += "[rank " + std::to_string(rank) + "] " + std::string(line) + "\n";
+    if (listen) listen(rank, line);
+    return true;
+  };
+  outcome.result = run_ranks(rank_commands(run), ranks);
+  return outcome;
+}
+
+}  // namespace checker::testing
