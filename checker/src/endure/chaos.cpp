@@ -75,9 +75,14 @@ class Cluster {
     if (!found.empty()) ::kill(found[random() % found.size()], SIGKILL);
   }
 
+  // Comes back once Slurm has noticed: of a node that is back before that, Slurm waits for the job
+  // step it lost. A real one takes minutes.
   void power_cut(const std::string& node) const {
     lab_.kill_node(node);
-    std::this_thread::sleep_for(500ms);
+    const auto end = Clock::now() + 1min;
+    while (!lab_.node_states()[node].starts_with("down") && Clock::now() < end) {
+      std::this_thread::sleep_for(200ms);
+    }
     lab_.start_node(node);
   }
 
