@@ -44,6 +44,7 @@ TEST(Divergence, FindsTheCallThatARankLeftOut) {
   EXPECT_EQ(left_out({rank_that("tvs"), rank_that("tve")}), feature::print0);
   EXPECT_EQ(left_out({all, rank_that("tvpstvpe.")}), feature::print0);
   EXPECT_EQ(left_out({rank_that("tvpstvpe"), rank_that("tvpstvps.", true)}), feature::print0);
+  EXPECT_EQ(left_out({rank_that("tvps"), rank_that("tvpe")}), std::nullopt) << "left the epochs";
   EXPECT_EQ(left_out({all, rank_that("tvpstvpepp.")}), feature::save0);
   EXPECT_EQ(left_out({all, rank_that("tvpstvpe.", true)}), std::nullopt) << "it left too early";
 }

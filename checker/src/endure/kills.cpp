@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 
 #include "endure/small_run.hpp"
@@ -8,10 +9,10 @@ namespace checker::endure {
 
 namespace {
 
-constexpr size_t kRanks = 3;
+constexpr size_t kRanks = 3, kTries = 3;
 
 struct Kill {
-  double moment;  ///< seconds after the ranks' start
+  double moment;  ///< seconds after the ranks' first words
   std::vector<size_t> ranks;
   bool done = false;
 
@@ -38,13 +39,20 @@ Kill kill_of(size_t trial, size_t trials, double whole_run) {
 Outcome kill_ranks(const Options& options) {
   const TemporaryFolder folder;
   const SmallRun undisturbed(options.program, folder.path() / "undisturbed");
-  const auto whole = undisturbed.train_undisturbed(kRanks);
+  double whole = undisturbed.train_undisturbed(kRanks).seconds;
   const auto expected = undisturbed.model();
   size_t before_any = 0, too_late = 0;
   auto outcome = make_trials(options, [&](size_t trial) -> std::string {
     const SmallRun run(options.program, folder.path() / ("run" + std::to_string(trial)));
-    auto kill = kill_of(trial, options.count, whole.seconds);
-    const auto killed = run.train(kRanks, std::ref(kill));
+    auto kill = kill_of(trial, options.count, whole);
+    auto killed = run.train(kRanks, std::ref(kill));
+    // A run that was over before tells how long they take by now, on a machine with other work.
+    for (size_t again = 0; killed.success && again < kTries; ++again) {
+      whole = std::min(whole, killed.seconds);
+      std::filesystem::remove_all(run.checkpoints());
+      kill = kill_of(trial, options.count, whole);
+      killed = run.train(kRanks, std::ref(kill));
+    }
     if (killed.success) ++too_late;
     if (!killed.success && !std::filesystem::exists(run.checkpoints())) ++before_any;
     const auto resumed = run.train(kRanks);

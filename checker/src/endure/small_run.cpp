@@ -1,6 +1,7 @@
 #include "endure/small_run.hpp"
 
 #include <chrono>
+#include <optional>
 
 #include "process/trainer.hpp"
 #include "support/error.hpp"
@@ -58,21 +59,22 @@ RunEnd SmallRun::train(size_t world_size, const Disturb& disturb) const {
                                        .store = folder.path() / "store"});
   RunEnd end;
   std::vector<pid_t> ranks(world_size);
-  const auto begin = Clock::now();
+  std::optional<Clock::time_point> begin;
   RankOptions options;
   options.on_start = [&](size_t rank, pid_t pid) { ranks.at(rank) = pid; };
   options.on_line = [&](size_t, bool, std::string_view line) {
+    if (!begin) begin = Clock::now();  // of training: loading the program takes longer than that
     end.said.append(line).append("\n");
     return true;
   };
   options.stop = [&](size_t) {
-    if (disturb) disturb(since(begin), ranks);
+    if (disturb && begin) disturb(since(*begin), ranks);
     return false;
   };
   const auto result = run_ranks(commands, options);
   if (result.interrupted_by) throw Error("Interrupted.");
   end.success = result.success();
-  end.seconds = since(begin);
+  end.seconds = begin ? since(*begin) : 0;
   return end;
 }
 

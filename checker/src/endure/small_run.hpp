@@ -13,8 +13,8 @@ namespace checker::endure {
 /// How a run ended.
 struct RunEnd {
   bool success = false;
-  double seconds = 0;
-  std::string said;  ///< by all ranks
+  double seconds = 0;  ///< since the ranks' first words
+  std::string said;    ///< by all ranks
 };
 
 /// Writes the configuration of such runs into a folder and returns the file.
@@ -25,7 +25,8 @@ class SmallRun {
   /// program: a trainer that makes checkpoints. output: where it writes; the model ends up there.
   SmallRun(std::filesystem::path program, std::filesystem::path output);
 
-  /// Asked every 50 ms while ranks run, with the seconds since their start and their processes.
+  /// Asked every 50 ms once ranks train, with the seconds since their first words and their
+  /// processes.
   using Disturb = std::function<void(double seconds, std::span<const pid_t> ranks)>;
 
   /// Trains with so many ranks to the end, from the newest checkpoint if there is one.

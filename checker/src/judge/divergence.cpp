@@ -57,10 +57,11 @@ bool saves_after_the_test(const Milestones& all) {
   return std::find(test, all.end(), kSave) != all.end();
 }
 
-// One rank is at the last save, where another still has the test before it.
+// The last that one rank does is to save, where another has the test before it.
 bool saves_in_place_of_the_test(const Milestones& one, const Milestones& other) {
   const auto [mine, theirs] = std::ranges::mismatch(one, other);
-  return mine != one.end() && theirs != other.end() && *mine == kSave && *theirs == kTest;
+  return mine != one.end() && mine + 1 == one.end() && *mine == kSave && theirs != other.end() &&
+         *theirs == kTest;
 }
 
 }  // namespace
@@ -79,9 +80,10 @@ std::optional<std::string_view> first_call_left_out(const Run& run) {
     const bool went_home = rank.left_regularly && !rank.shutdown_event;
     const auto unprinted = evaluations_unprinted(own, went_home);
     if (prints ? unprinted > 0 : unprinted == 1) return feature::print0;
-    if (any([&](const Milestones& other) { return saves_in_place_of_the_test(own, other); })) {
-      return feature::print0;
-    }
+    const auto misses_the_test = [&](const Milestones& other) {
+      return saves_in_place_of_the_test(own, other);
+    };
+    if ((went_home || rank.shutdown_event) && any(misses_the_test)) return feature::print0;
     const bool tested = std::ranges::find(own, kTest) != own.end();
     if (went_home && tested && !saves_after_the_test(own) && any(saves_after_the_test)) {
       return feature::save0;

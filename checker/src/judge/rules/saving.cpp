@@ -36,6 +36,13 @@ std::vector<FileTruth> in_the_output_folder(std::vector<FileTruth> files) {
   return files;
 }
 
+// By save0; of other ways to save nothing is known.
+bool saves_before_validation(const RankSeen& rank) {
+  const auto validations = rank.passes_over(Split::validation);
+  return !rank.saves.empty() && !validations.empty() && !validations[0]->batches.empty() &&
+         rank.saves[0] < validations[0]->batches[0].event;
+}
+
 std::string epoch_name(size_t epoch) { return "epoch " + std::to_string(epoch + 1); }
 
 }  // namespace
@@ -72,6 +79,17 @@ void saving(const Scene& scene, Findings& findings) {
   if (!scene.ended_well() || scene.truth.ranks.empty() || scene.truth.validation.empty()) return;
   const auto written = files_of(scene, 0);
   const auto files = in_the_output_folder(written);
+  if (saves_before_validation(scene.run().ranks[0])) {
+    findings.push_back({todo,
+                        "saved_too_early",
+                        "A model is saved before the first validation.",
+                        "Whether a model is the best so far is known once it was validated: save0 "
+                        "stands after that, where torch::save stood.",
+                        {scene.where() + ": rank 0's first save0 comes before its first batch of "
+                                         "validation"},
+                        ""});
+    return;
+  }
   const auto& losses = scene.truth.validation;
   const auto best = static_cast<size_t>(std::ranges::min_element(losses) - losses.begin());
   const size_t last = losses.size() - 1;
