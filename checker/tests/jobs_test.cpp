@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "endure/endure.hpp"
 #include "files.hpp"
 #include "jobs/course.hpp"
 #include "jobs/record.hpp"
@@ -152,6 +153,22 @@ TEST_F(JobsTest, TheVerbSubmitsAndFollows) {
   EXPECT_THAT(refused.output, HasSubstr("error: Slurm does not take the job: sbatch: error: "));
 }
 
+// Two students' jobs, with half of each node's GPUs for each.
+TEST_F(JobsTest, TwoJobsOnTheSameNodesDoNotMeet) {
+  const std::string options = std::string(kExact) + " --epochs 8";
+  std::vector<std::string> jobs;
+  for (int student = 0; student < 2; ++student) {
+    jobs.push_back(
+        submit("--gres=gpu:2 --cpus-per-task=2 solutions/07_multi_node/07_multi_node.sbatch",
+               "--batch-size 4 " + options));
+  }
+  wait_until("both run", [&] {
+    return run_in(*lab_, "squeue --noheader --states=RUNNING --format=%N") == "n[1-2]\nn[1-2]\n";
+  });
+  const auto expected = alone(options);
+  for (const auto& job : jobs) expect_same_losses(output_of(job), expected);
+}
+
 // Told that its time is up, it saves, is queued again, resumes and comes to the same end.
 TEST_F(JobsTest, AJobWhoseTimeIsUpIsQueuedAgainAndGoesOn) {
   const std::string longer = std::string(kExact) + " --epochs 8";
@@ -167,6 +184,20 @@ TEST_F(JobsTest, AJobWhoseTimeIsUpIsQueuedAgainAndGoesOn) {
   EXPECT_THAT(said, HasSubstr("and saved; --resume goes on from there"));
   EXPECT_THAT(said, HasSubstr("resumed after step "));
   expect_same_losses(said, alone(longer));
+}
+
+// The short form of what `checker endure` does.
+class ChaosTest : public testing::LabTest {};
+
+TEST_F(ChaosTest, ADisturbedJobComesToTheBitsOfAnother) {
+  if (testing::run_program({VENV_TORCHRUN, "--help"}).status != 0) {
+    GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
+  }
+  const auto outcome =
+      endure::chaos_on_a_lab({.trials = {fs::path(PROGRAM_FOLDER) / "fresh_solution_07", 1, 5, {}},
+                              .ladder = testing::project_ladder(),
+                              .venv = fs::path(PROJECT_FOLDER) / ".venv"});
+  EXPECT_EQ(outcome.right, 1U) << join(outcome.wrong, "\n");
 }
 
 }  // namespace

@@ -14,8 +14,9 @@ function(worldsize_target target)
   endif()
 endfunction()
 
-# torch/torch.h takes half a minute to read, so it is read twice per build folder and never again:
-# once optimised for libraries, once not for what students and tests rebuild all day.
+# torch/torch.h takes half a minute to read, so it is read twice per build folder and never again, with
+# what else everybody needs: once optimised for libraries, once not for what students and tests
+# rebuild all day.
 # A precompiled header serves only targets with its own flags; -fPIC said by hand, because CMake itself
 # would choose -fPIC for libraries and -fPIE for programs.
 function(worldsize_precompiled_torch name)
@@ -27,7 +28,8 @@ function(worldsize_precompiled_torch name)
   target_link_libraries(${name} PRIVATE LibTorch::torch)
   worldsize_target(${name})
   target_compile_options(${name} PRIVATE ${ARGN})
-  target_precompile_headers(${name} PRIVATE <torch/torch.h> <fmt/format.h>)
+  target_precompile_headers(${name} PRIVATE <torch/torch.h>
+    <torch/csrc/distributed/c10d/ProcessGroup.hpp> <fmt/format.h> <fmt/ranges.h> <filesystem>)
 endfunction()
 
 set(WORLDSIZE_QUICK_FLAGS -O0 -g1)

@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <functional>
 #include <future>
 #include <memory>
@@ -52,20 +54,20 @@ std::string first_line(const c10::Error& error) {
   return text.substr(0, text.find('\n'));
 }
 
-// Whether anything listens there.
-bool listens(const std::string& host, uint16_t port) {
+// 0 if anything listens there, else errno of the last attempt to connect.
+int try_to_connect(const std::string& host, uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return false;
-  bool connected = false;
-  for (const addrinfo* one = found; one && !connected; one = one->ai_next) {
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return EAGAIN;
+  int error = EAGAIN;
+  for (const addrinfo* one = found; one && error != 0; one = one->ai_next) {
     const int tried = socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
-    connected = tried >= 0 && connect(tried, one->ai_addr, one->ai_addrlen) == 0;
+    error = tried >= 0 && connect(tried, one->ai_addr, one->ai_addrlen) == 0 ? 0 : errno;
     if (tried >= 0) close(tried);
   }
   freeaddrinfo(found);
-  return connected;
+  return error;
 }
 
 // Waits for a store that a thread makes, which may stay behind: where what listens is no store, a
@@ -82,10 +84,18 @@ Store within(milliseconds timeout, const std::string& host, uint16_t port,
     }
   }).detach();
   const auto ready = [&] {
-    return store.wait_for(std::min(kAnswer, timeout)) == std::future_status::ready;
+    return store.wait_for(std::min(kAnswer, timeout / 2)) == std::future_status::ready;
   };
   while (!ready()) {
-    if (!listens(host, port) || ready()) continue;  // rank 0 may still come, until the time-out
+    const int error = try_to_connect(host, port);
+    if (error == ENETUNREACH || error == EADDRNOTAVAIL) {
+      throw Error(
+          fmt::format("no way leads from this node to {}:{} ({}). Mend: MASTER_ADDR in a network "
+                      "that all nodes "
+                      "share; this node itself is ::1 where there is IPv6 only.",
+                      host, port, std::strerror(error)));
+    }
+    if (error != 0 || ready()) continue;  // rank 0 may still come, until the time-out
     throw Error(fmt::format(
         "what listens at {}:{} is not rank 0 of this job, for it does not answer. Mend: another "
         "MASTER_PORT, derived from the job's id, and MASTER_ADDR of rank 0's node.",

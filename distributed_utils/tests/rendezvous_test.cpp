@@ -1,5 +1,6 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
@@ -85,6 +86,16 @@ TEST(Rendezvous, SaysThatRankZeroDoesNotAnswer) {
     set("RANK", "1");
     EXPECT_THAT(hasty_setup,
                 ThrowsMessage<Error>(HasSubstr("rank 0 does not answer at 127.0.0.1")));
+  });
+}
+
+TEST(Rendezvous, SaysThatNoWayLeadsThere) {
+  ranks::run(1, [] {
+    if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return;
+    look_elsewhere("127.0.0.1", 29500);  // not even the loopback is up
+    set("RANK", "1");
+    EXPECT_THAT([] { setup({.timeout = std::chrono::seconds(30)}); },
+                ThrowsMessage<Error>(HasSubstr("no way leads from this node to 127.0.0.1")));
   });
 }
 

@@ -52,15 +52,18 @@ Finding shared_memory() {
           "remove what dead programs left there; a container needs --shm-size=1g or --ipc=host."};
 }
 
-std::string shown(rlim_t limit) {
-  return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit);
+// A limit, counted in so many.
+std::string shown(rlim_t limit, rlim_t unit = 1) {
+  return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit / unit);
 }
 
 Finding limits() {
   rlimit files{}, memory{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   ::getrlimit(RLIMIT_MEMLOCK, &memory);
-  const auto text = shown(files.rlim_cur) + " open files, locked memory " + shown(memory.rlim_cur);
+  const auto text = shown(files.rlim_cur) + " open files, locked memory " +
+                    shown(memory.rlim_cur, kMiB) +
+                    (memory.rlim_cur == RLIM_INFINITY ? "" : " MB");
   if (files.rlim_cur < 1024) {
     return {"limits", Health::bad, text,
             "ulimit -n 4096: each rank keeps connections to the others."};
