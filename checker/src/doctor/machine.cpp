@@ -62,8 +62,7 @@ Finding limits() {
   ::getrlimit(RLIMIT_NOFILE, &files);
   ::getrlimit(RLIMIT_MEMLOCK, &memory);
   const auto text = shown(files.rlim_cur) + " open files, locked memory " +
-                    shown(memory.rlim_cur, kMiB) +
-                    (memory.rlim_cur == RLIM_INFINITY ? "" : " MB");
+                    shown(memory.rlim_cur, kMiB) + (memory.rlim_cur == RLIM_INFINITY ? "" : " MB");
   if (files.rlim_cur < 1024) {
     return {"limits", Health::bad, text,
             "ulimit -n 4096: each rank keeps connections to the others."};
