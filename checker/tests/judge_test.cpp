@@ -145,6 +145,21 @@ TEST(Watchdog, WaitsForAStartThenForProgress) {
   EXPECT_EQ(watchdog.look(at(18.5)), Stall::waiting);
 }
 
+// On a machine with much other work a rank gets nowhere though it waits for nobody.
+TEST(Watchdog, WhatWouldGoOnDoesNotWait) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "log";
+  make_log(file, 4096);
+  LogWriter().add(Kind::device, std::string("cpu")).write(file);
+  Watchdog watchdog({file}, /*on_gpus=*/false);
+  watchdog.add(getpid());  // which runs, but spends next to no time between the looks
+  const auto begin = Watchdog::Clock::now();
+  for (int second = 1; second <= 15; ++second) {
+    EXPECT_EQ(watchdog.look(begin + std::chrono::seconds(second)), Stall::none) << second;
+  }
+  EXPECT_EQ(watchdog.look(begin + std::chrono::seconds(17)), Stall::busy);
+}
+
 // A rank that waits for another GPU computes, as far as its processor can tell.
 TEST(Watchdog, OnGpusSilenceIsEnough) {
   const TemporaryFolder folder;

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -22,12 +24,32 @@ double seconds(Watchdog::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-double processor_seconds_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+// What a stat file says from the third field on, the state: before it stands the name, which may
+// hold blanks and parentheses. Empty if the process is gone.
+std::string fields_of(const std::filesystem::path& stat) {
+  std::ifstream file(stat);
   const std::string text(std::istreambuf_iterator<char>(file), {});
-  const auto name_end = text.rfind(')');  // a name may hold blanks and parentheses
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(name_end + 1));
+  const auto name_end = text.rfind(')');
+  return name_end == std::string::npos ? "" : text.substr(name_end + 2);
+}
+
+// Whether a thread waits for a processor or a disk rather than for somebody: on a machine with much
+// other work it gets nowhere either.
+bool wants_to_go_on(pid_t pid) {
+  std::error_code ended;
+  const std::filesystem::path threads = "/proc/" + std::to_string(pid) + "/task";
+  for (std::filesystem::directory_iterator thread(threads, ended), end; !ended && thread != end;
+       thread.increment(ended)) {
+    const auto fields = fields_of(thread->path() / "stat");
+    if (fields.starts_with('R') || fields.starts_with('D')) return true;
+  }
+  return false;
+}
+
+double processor_seconds_of(pid_t pid) {
+  const auto text = fields_of("/proc/" + std::to_string(pid) + "/stat");
+  if (text.empty()) return 0;
+  std::istringstream fields(text);
   std::string skipped;
   for (int field = 3; field < 14; ++field) fields >> skipped;
   double user = 0, system = 0;
@@ -64,7 +86,8 @@ Stall Watchdog::look(Clock::time_point now) {
   }
   if (seconds(now - window_) >= kWindow) {
     const double spent = processor_seconds();
-    idle_ = spent - processor_at_window_ < kIdleShare * seconds(now - window_);
+    idle_ = spent - processor_at_window_ < kIdleShare * seconds(now - window_) &&
+            std::ranges::none_of(pids_, wants_to_go_on);
     processor_at_window_ = spent;
     window_ = now;
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <map>
 
 #include "judge/catalogue_run.hpp"
@@ -85,7 +86,8 @@ int run_verify(const Project& project, const Arguments& arguments) {
       "Judges the catalogue of wrong edits and variants: is the judge right?\n");
   options.add_options()("todo", "Only entries of this TODO; several may be given",
                         cxxopts::value<std::vector<int>>(), "N")(
-      "quick", "Only the few that every test run judges: usual mistakes of each step")(
+      "quick", "Only the few that every test run judges: every TODO and every kind of finding")(
+      "trainers", "Only trainers")("jobs", "Only job scripts, which need a Slurm to rehearse on")(
       "all", "Also list what is as it should be")(
       "catalogue", "Entries of one's own: a folder with wrong/NN.yaml and variants/NN.yaml",
       cxxopts::value<std::string>(), "DIR")("device", "cpu over Gloo, or cuda over NCCL",
@@ -95,7 +97,7 @@ int run_verify(const Project& project, const Arguments& arguments) {
   options.add_options("hidden")("names", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"names"});
   const auto parsed = parse(options, "[NAME ...] [--todo N] [--quick] [--catalogue DIR]",
-                            "All entries take about half an hour on two cores.", arguments);
+                            "All entries take about an hour on two cores.", arguments);
   if (!parsed) return 0;
 
   const auto ladder = load_ladder(project.ladder());
@@ -106,6 +108,8 @@ int run_verify(const Project& project, const Arguments& arguments) {
   if (parsed->count("quick")) {
     std::erase_if(samples, [](const Sample& sample) { return !sample.quick; });
   }
+  if (parsed->count("trainers")) std::erase_if(samples, &Sample::job);
+  if (parsed->count("jobs")) std::erase_if(samples, std::not_fn(&Sample::job));
   const auto keep = [&](const std::string& name, const auto& chosen, const auto& value) {
     return parsed->count(name) == 0 || std::ranges::find(chosen, value) != chosen.end();
   };
