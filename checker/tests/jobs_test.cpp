@@ -20,12 +20,15 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using testing::run_in;
 
+// That of the project's own environment, which jobs are started with.
+bool torchrun_works() { return testing::run_program({VENV_TORCHRUN, "--help"}).status == 0; }
+
 class JobsTest : public testing::LabTest {
  protected:
   void SetUp() override {
     LabTest::SetUp();
     if (IsSkipped()) return;
-    if (testing::run_program({VENV_TORCHRUN, "--help"}).status != 0) {
+    if (!torchrun_works()) {
       GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
     }
     make_course();
@@ -190,7 +193,7 @@ TEST_F(JobsTest, AJobWhoseTimeIsUpIsQueuedAgainAndGoesOn) {
 class ChaosTest : public testing::LabTest {};
 
 TEST_F(ChaosTest, ADisturbedJobComesToTheBitsOfAnother) {
-  if (testing::run_program({VENV_TORCHRUN, "--help"}).status != 0) {
+  if (!torchrun_works()) {
     GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
   }
   const auto outcome =

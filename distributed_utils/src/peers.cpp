@@ -2,11 +2,11 @@
 
 #include <array>
 #include <future>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "rendezvous.hpp"
 #include "world.hpp"
 
 namespace distributed_utils {
@@ -26,24 +26,17 @@ bool is_for_want_of_others(std::string_view text) {
   return false;
 }
 
-std::string key_of(int rank) { return "lost/" + std::to_string(rank); }
-
-Ranks not_heard_of(c10d::Store& store, int world_size) {
-  Ranks missing;
-  for (int rank = 0; rank < world_size; ++rank) {
-    if (!store.check({key_of(rank)})) missing.push_back(rank);
-  }
-  return missing;
-}
-
 Ranks ask(const Group& group, c10d::Store& store, std::chrono::milliseconds patience) {
-  store.set(key_of(group->getRank()), std::vector<uint8_t>{1});
+  const auto not_heard_of = [&] {
+    return detail::ranks_without_mark(store, "lost", group->getSize());
+  };
+  detail::leave_mark(store, "lost", group->getRank());
   group->abort();
   const auto end = std::chrono::steady_clock::now() + patience;
-  auto missing = not_heard_of(store, group->getSize());
+  auto missing = not_heard_of();
   while (!missing.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    missing = not_heard_of(store, group->getSize());
+    missing = not_heard_of();
   }
   return missing;
 }
@@ -54,18 +47,14 @@ std::vector<int> lost_peers(const std::exception& error, std::chrono::millisecon
   const auto* state = detail::world_state();
   if (!state || state->group->getSize() == 1 || !is_for_want_of_others(error.what())) return {};
   // A store whose server hangs answers nothing, ever, so it is asked by a thread that may stay.
-  const auto answer = std::make_shared<std::promise<Ranks>>();
-  auto future = answer->get_future();
-  std::thread([answer, group = state->group, store = state->store, patience] {
-    try {
-      answer->set_value(ask(group, *store, patience));
-    } catch (...) {
-      answer->set_exception(std::current_exception());
-    }
-  }).detach();
+  std::packaged_task<Ranks()> task([group = state->group, store = state->store, patience] {
+    return ask(group, *store, patience);
+  });
+  auto answer = task.get_future();
+  std::thread(std::move(task)).detach();
   try {
-    if (future.wait_for(patience + std::chrono::seconds(2)) == std::future_status::ready) {
-      return future.get();
+    if (answer.wait_for(patience + std::chrono::seconds(2)) == std::future_status::ready) {
+      return answer.get();
     }
   } catch (const std::exception&) {  // the store is gone, and its server with it
   }

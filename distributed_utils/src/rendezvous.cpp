@@ -11,7 +11,6 @@
 #include <cstring>
 #include <functional>
 #include <future>
-#include <memory>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -31,6 +30,10 @@ using std::chrono::steady_clock;
 constexpr milliseconds kLookUp{15'000};
 // In this time a store that is there answers.
 constexpr milliseconds kAnswer{10'000};
+
+const std::vector<uint8_t> kMark{1};
+
+std::string key_of(const std::string& what, int rank) { return what + "/" + std::to_string(rank); }
 
 void expect_known(const std::string& host) {
   const auto end = steady_clock::now() + kLookUp;
@@ -74,15 +77,9 @@ int try_to_connect(const std::string& host, uint16_t port) {
 // TCPStore waits for its answer for ever, whatever its time-out.
 Store within(milliseconds timeout, const std::string& host, uint16_t port,
              const std::function<Store()>& make) {
-  const auto made = std::make_shared<std::promise<Store>>();
-  auto store = made->get_future();
-  std::thread([made, make] {
-    try {
-      made->set_value(make());
-    } catch (...) {
-      made->set_exception(std::current_exception());
-    }
-  }).detach();
+  std::packaged_task<Store()> task(make);
+  auto store = task.get_future();
+  std::thread(std::move(task)).detach();
   const auto ready = [&] {
     return store.wait_for(std::min(kAnswer, timeout / 2)) == std::future_status::ready;
   };
@@ -176,17 +173,12 @@ Rendezvous find(const std::string& init_method, const Launch& launch, millisecon
 }
 
 void wait_for_all(c10d::Store& store, const Launch& launch, milliseconds timeout) {
-  const auto key = [](int rank) { return "arrived/" + std::to_string(rank); };
-  const std::vector<uint8_t> mark{1};
-  store.set(key(launch.rank), mark);
-  if (store.add("arrivals", 1) == launch.world_size) store.set("all_arrived", mark);
+  leave_mark(store, "arrived", launch.rank);
+  if (store.add("arrivals", 1) == launch.world_size) store.set("all_arrived", kMark);
   try {
     store.wait({"all_arrived"}, timeout);
   } catch (const c10::Error&) {
-    std::vector<int> missing;
-    for (int rank = 0; rank < launch.world_size; ++rank) {
-      if (!store.check({key(rank)})) missing.push_back(rank);
-    }
+    const auto missing = ranks_without_mark(store, "arrived", launch.world_size);
     if (missing.empty()) throw;
     throw Error(fmt::format(
         "of {} ranks, {} did not come within {} s. Mend: look at what they say, and whether "
@@ -196,6 +188,18 @@ void wait_for_all(c10d::Store& store, const Launch& launch, milliseconds timeout
 }
 
 }  // namespace
+
+void leave_mark(c10d::Store& store, const std::string& what, int rank) {
+  store.set(key_of(what, rank), kMark);
+}
+
+std::vector<int> ranks_without_mark(c10d::Store& store, const std::string& what, int world_size) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < world_size; ++rank) {
+    if (!store.check({key_of(what, rank)})) missing.push_back(rank);
+  }
+  return missing;
+}
 
 Rendezvous meet(const std::string& init_method, const Launch& launch, milliseconds timeout) {
   auto rendezvous = find(init_method, launch, timeout);

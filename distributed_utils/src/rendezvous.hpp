@@ -2,6 +2,7 @@
 #include <chrono>
 #include <string>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
 
 #include "distributed_utils/launch.hpp"
 
@@ -17,5 +18,11 @@ struct Rendezvous {
 /// which it names, have not come within the time-out.
 Rendezvous meet(const std::string& init_method, const Launch& launch,
                 std::chrono::milliseconds timeout);
+
+/// In the store: this rank has come to "what".
+void leave_mark(c10d::Store& store, const std::string& what, int rank);
+
+/// The ranks that have not come there yet, in order.
+std::vector<int> ranks_without_mark(c10d::Store& store, const std::string& what, int world_size);
 
 }  // namespace distributed_utils::detail

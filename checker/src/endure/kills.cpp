@@ -44,14 +44,17 @@ Outcome kill_ranks(const Options& options) {
   size_t before_any = 0, too_late = 0;
   auto outcome = make_trials(options, [&](size_t trial) -> std::string {
     const SmallRun run(options.program, folder.path() / ("run" + std::to_string(trial)));
-    auto kill = kill_of(trial, options.count, whole);
-    auto killed = run.train(kRanks, std::ref(kill));
+    Kill kill{};
+    const auto train_and_kill = [&] {
+      kill = kill_of(trial, options.count, whole);
+      return run.train(kRanks, std::ref(kill));
+    };
+    auto killed = train_and_kill();
     // A run that was over before tells how long they take by now, on a machine with other work.
     for (size_t again = 0; killed.success && again < kTries; ++again) {
       whole = std::min(whole, killed.seconds);
       std::filesystem::remove_all(run.checkpoints());
-      kill = kill_of(trial, options.count, whole);
-      killed = run.train(kRanks, std::ref(kill));
+      killed = train_and_kill();
     }
     if (killed.success) ++too_late;
     if (!killed.success && !std::filesystem::exists(run.checkpoints())) ++before_any;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
+
+#include "process/family.hpp"
 
 namespace checker {
 
@@ -24,15 +24,6 @@ double seconds(Watchdog::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// What a stat file says from the third field on, the state: before it stands the name, which may
-// hold blanks and parentheses. Empty if the process is gone.
-std::string fields_of(const std::filesystem::path& stat) {
-  std::ifstream file(stat);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const auto name_end = text.rfind(')');
-  return name_end == std::string::npos ? "" : text.substr(name_end + 2);
-}
-
 // Whether a thread waits for a processor or a disk rather than for somebody: on a machine with much
 // other work it gets nowhere either.
 bool wants_to_go_on(pid_t pid) {
@@ -40,14 +31,14 @@ bool wants_to_go_on(pid_t pid) {
   const std::filesystem::path threads = "/proc/" + std::to_string(pid) + "/task";
   for (std::filesystem::directory_iterator thread(threads, ended), end; !ended && thread != end;
        thread.increment(ended)) {
-    const auto fields = fields_of(thread->path() / "stat");
+    const auto fields = stat_fields(thread->path() / "stat");
     if (fields.starts_with('R') || fields.starts_with('D')) return true;
   }
   return false;
 }
 
 double processor_seconds_of(pid_t pid) {
-  const auto text = fields_of("/proc/" + std::to_string(pid) + "/stat");
+  const auto text = stat_fields("/proc/" + std::to_string(pid) + "/stat");
   if (text.empty()) return 0;
   std::istringstream fields(text);
   std::string skipped;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 namespace checker {
 
@@ -15,20 +16,23 @@ std::string first_line(pid_t pid, const char* file) {
   return text;
 }
 
-// /proc/<pid>/stat from its third field on, "S 1 ..."; the second, in parentheses, may hold
-// anything. Empty once the process is gone.
-std::string state_and_parent(pid_t pid) {
-  const auto text = first_line(pid, "stat");
-  const auto end = text.rfind(')');
-  return end == text.npos || end + 4 >= text.size() ? "" : text.substr(end + 2);
+std::string stat_fields(pid_t pid) {
+  return checker::stat_fields("/proc/" + std::to_string(pid) + "/stat");
 }
 
 pid_t parent_of(pid_t pid) {
-  const auto fields = state_and_parent(pid);
+  const auto fields = stat_fields(pid);
   return fields.empty() ? -1 : static_cast<pid_t>(std::strtol(fields.c_str() + 2, nullptr, 10));
 }
 
 }  // namespace
+
+std::string stat_fields(const std::filesystem::path& stat) {
+  std::ifstream file(stat);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const auto end = text.rfind(')');  // of the second field, the name, which may hold anything
+  return end == text.npos || end + 4 >= text.size() ? "" : text.substr(end + 2);
+}
 
 std::string name_of(pid_t process) { return first_line(process, "comm"); }
 
@@ -38,7 +42,7 @@ std::string command_line_of(pid_t process) {
   return text;
 }
 
-bool is_zombie(pid_t process) { return state_and_parent(process).starts_with('Z'); }
+bool is_zombie(pid_t process) { return stat_fields(process).starts_with('Z'); }
 
 std::set<pid_t> children_of(pid_t parent) {
   std::set<pid_t> found;

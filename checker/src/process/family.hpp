@@ -1,6 +1,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -8,6 +9,10 @@ namespace checker {
 
 /// The processes whose parent this is, as /proc shows them now.
 std::set<pid_t> children_of(pid_t parent);
+
+/// A stat file of /proc, of a process or of one of its threads, from its third field on: "S 1 ...",
+/// the state and the parent. Empty once it is gone.
+std::string stat_fields(const std::filesystem::path& stat);
 
 /// What /proc calls the process (comm, at most 15 letters); empty once it is gone.
 std::string name_of(pid_t process);
