@@ -64,7 +64,8 @@ Oracle::Result Oracle::compute(Split split, const std::vector<uint64_t>& ids, bo
   const std::vector<size_t> indices(ids.begin(), ids.end());
   const auto batch = dataset.get_batch(indices);
   const auto loss = task_.loss(model_->forward(batch.input), batch.target);
-  Result result{.sum = loss.sum.item<double>(), .count = static_cast<double>(loss.count)};
+  Result result{
+      .sum = loss.sum.item<double>(), .count = static_cast<double>(loss.count), .gradients = {}};
   if (with_gradients) {
     loss.mean().backward();
     result.gradients = gradients_of(parameters_);

@@ -183,11 +183,11 @@ void expect_endured(const endure::Outcome& outcome, size_t trials) {
 }
 
 TEST(Endurance, KilledRunsAreResumedBitForBit) {
-  expect_endured(endure::kill_ranks({solution(7), 4, 1, {}}), 4);
+  expect_endured(endure::kill_ranks({.program = solution(7), .count = 4, .seed = 1}), 4);
 }
 
 TEST(Endurance, DamagedCheckpointsAreNoticedAndNamed) {
-  expect_endured(endure::damage_checkpoints({solution(7), 12, 2, {}}), 12);
+  expect_endured(endure::damage_checkpoints({.program = solution(7), .count = 12, .seed = 2}), 12);
 }
 
 }  // namespace

@@ -196,10 +196,10 @@ TEST_F(ChaosTest, ADisturbedJobComesToTheBitsOfAnother) {
   if (!torchrun_works()) {
     GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
   }
-  const auto outcome =
-      endure::chaos_on_a_lab({.trials = {fs::path(PROGRAM_FOLDER) / "fresh_solution_07", 1, 5, {}},
-                              .ladder = testing::project_ladder(),
-                              .venv = fs::path(PROJECT_FOLDER) / ".venv"});
+  const auto outcome = endure::chaos_on_a_lab(
+      {.trials = {.program = fs::path(PROGRAM_FOLDER) / "fresh_solution_07", .count = 1, .seed = 5},
+       .ladder = testing::project_ladder(),
+       .venv = fs::path(PROJECT_FOLDER) / ".venv"});
   EXPECT_EQ(outcome.right, 1U) << join(outcome.wrong, "\n");
 }
 

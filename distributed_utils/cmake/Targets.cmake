@@ -82,6 +82,7 @@ endfunction()
 # What a test needs besides goes through target_link_libraries(<name> ...).
 function(worldsize_test target)
   worldsize_quick_executable(${target} ${ARGN})
+  worldsize_compile_together(${target})
   target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main)
   worldsize_discover_tests(${target})
 endfunction()

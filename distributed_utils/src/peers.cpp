@@ -1,12 +1,12 @@
 #include "distributed_utils/peers.hpp"
 
 #include <array>
-#include <future>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "rendezvous.hpp"
+#include "unawaited.hpp"
 #include "world.hpp"
 
 namespace distributed_utils {
@@ -31,13 +31,15 @@ Ranks ask(const Group& group, c10d::Store& store, std::chrono::milliseconds pati
     return detail::ranks_without_mark(store, "lost", group->getSize());
   };
   detail::leave_mark(store, "lost", group->getRank());
-  group->abort();
+  // Others learn of it at once. In NCCL's own thread, where a time-out ends up, it never returns.
+  const auto broken_off = detail::run_unawaited([group] { group->abort(); });
   const auto end = std::chrono::steady_clock::now() + patience;
   auto missing = not_heard_of();
   while (!missing.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     missing = not_heard_of();
   }
+  broken_off.wait_until(end);
   return missing;
 }
 
@@ -47,11 +49,9 @@ std::vector<int> lost_peers(const std::exception& error, std::chrono::millisecon
   const auto* state = detail::world_state();
   if (!state || state->group->getSize() == 1 || !is_for_want_of_others(error.what())) return {};
   // A store whose server hangs answers nothing, ever, so it is asked by a thread that may stay.
-  std::packaged_task<Ranks()> task([group = state->group, store = state->store, patience] {
+  auto answer = detail::run_unawaited([group = state->group, store = state->store, patience] {
     return ask(group, *store, patience);
   });
-  auto answer = task.get_future();
-  std::thread(std::move(task)).detach();
   try {
     if (answer.wait_for(patience + std::chrono::seconds(2)) == std::future_status::ready) {
       return answer.get();

@@ -10,7 +10,6 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
-#include <future>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -77,9 +76,7 @@ int try_to_connect(const std::string& host, uint16_t port) {
 // TCPStore waits for its answer for ever, whatever its time-out.
 Store within(milliseconds timeout, const std::string& host, uint16_t port,
              const std::function<Store()>& make) {
-  std::packaged_task<Store()> task(make);
-  auto store = task.get_future();
-  std::thread(std::move(task)).detach();
+  auto store = run_unawaited(make);
   const auto ready = [&] {
     return store.wait_for(std::min(kAnswer, timeout / 2)) == std::future_status::ready;
   };

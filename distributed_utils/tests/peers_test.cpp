@@ -1,9 +1,13 @@
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX's
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <thread>
 
 #include "distributed_utils/distributed_utils.hpp"
@@ -37,24 +41,64 @@ TEST(Peers, OneThatDiedIsNamedByTheOthers) {
   });
 }
 
+// Text that one rank leaves for the others, whole or not at all.
+void tell(const std::string& name, int64_t value) {
+  const auto file = ranks::shared_folder() / name;
+  std::ofstream(file.string() + ".new") << value;
+  std::filesystem::rename(file.string() + ".new", file);
+}
+
+int64_t told(const std::string& name) {
+  const auto file = ranks::shared_folder() / name;
+  while (!std::filesystem::exists(file)) std::this_thread::sleep_for(5ms);
+  int64_t value = 0;
+  std::ifstream(file) >> value;
+  return value;
+}
+
+// Of three ranks one is stopped; the others name it, then it goes on and ends.
+void expect_that_hanging_is_noticed(int hanging) {
+  const World world = setup({.timeout = 1500ms});
+  if (world.rank == hanging) {
+    tell("pid", getpid());
+    raise(SIGSTOP);
+    _exit(0);
+  }
+  const auto stopped = static_cast<pid_t>(told("pid"));
+  EXPECT_THAT(lost_in_a_collective(), ElementsAre(hanging));
+  tell("done" + std::to_string(world.rank), 1);
+  for (int rank = 0; rank < 3; ++rank) {
+    if (rank != hanging) told("done" + std::to_string(rank));
+  }
+  kill(stopped, SIGCONT);
+}
+
 TEST(Peers, OneThatHangsIsNamedByTheOthers) {
+  ranks::run(3, [] { expect_that_hanging_is_noticed(1); });
+}
+
+// A port that is kept for us: as long as this socket lives, nobody gets it by chance, and a store
+// can listen there all the same.
+uint16_t reserve_port() {
+  const int reserved = socket(AF_INET6, SOCK_STREAM, 0);
+  const int yes = 1;
+  setsockopt(reserved, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  socklen_t size = sizeof address;
+  auto* general = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(reserved, general, size), 0);
+  EXPECT_EQ(getsockname(reserved, general, &size), 0);
+  return ntohs(address.sin6_port);
+}
+
+TEST(Peers, TheOneThatServesTheStoreIsNamedIfItHangs) {
   ranks::run(3, [] {
-    const World world = setup({.timeout = 1500ms});
-    const auto folder = ranks::shared_folder();
-    const auto told = [&](int rank) { return folder / ("told" + std::to_string(rank)); };
-    if (world.rank == 1) {
-      std::ofstream(folder / "pid.new") << getpid();
-      std::filesystem::rename(folder / "pid.new", folder / "pid");
-      raise(SIGSTOP);
-      _exit(0);
-    }
-    while (!std::filesystem::exists(folder / "pid")) std::this_thread::sleep_for(5ms);
-    EXPECT_THAT(lost_in_a_collective(), ElementsAre(1));
-    std::ofstream(told(world.rank)) << "";
-    while (!std::filesystem::exists(told(2 - world.rank))) std::this_thread::sleep_for(5ms);
-    pid_t stopped = 0;
-    std::ifstream(folder / "pid") >> stopped;
-    kill(stopped, SIGCONT);
+    if (std::string_view(getenv("RANK")) == "0") tell("port", reserve_port());
+    unsetenv("INIT_METHOD");
+    setenv("MASTER_ADDR", "localhost", 1);
+    setenv("MASTER_PORT", std::to_string(told("port")).c_str(), 1);
+    expect_that_hanging_is_noticed(0);
   });
 }
 

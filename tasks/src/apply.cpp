@@ -52,6 +52,7 @@ void make_output_folder(const std::filesystem::path& folder) {
 
 void apply(const Options& options) {
   distributed_utils::recording::enabled();  // from here on, whatever the program does next
+  report_uncaught();
   if (options.device) check_device(*options.device);
   if (options.threads > 0) at::set_num_threads(options.threads);
   if (options.deterministic) make_deterministic();

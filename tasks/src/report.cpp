@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <exception>
+
 #include "console/terminal.hpp"
 #include "distributed_utils/peers.hpp"
 #include "distributed_utils/print.hpp"
@@ -22,7 +25,22 @@ std::string message(const std::exception& error) {
   return error.what();
 }
 
+// For exceptions that nobody catches, as from NCCL's own thread when a time-out has passed. The
+// process ends as it would have, by SIGABRT.
+[[noreturn]] void speak_last_words() {
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+  } catch (const std::exception& error) {
+    report(error);
+  } catch (...) {
+    fmt::print(stderr, "error: an exception that is no std::exception\n");
+  }
+  std::abort();
+}
+
 }  // namespace
+
+void report_uncaught() { std::set_terminate(speak_last_words); }
 
 int report(const std::exception& error) {
   if (dynamic_cast<const Stopped*>(&error)) {

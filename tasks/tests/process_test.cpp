@@ -4,6 +4,8 @@
 #include <c10/util/Exception.h>
 #include <torch/torch.h>
 
+#include <thread>
+
 #include "errors.hpp"
 #include "temporary_folder.hpp"
 
@@ -74,6 +76,15 @@ TEST(Report, LeavesOutTheBacktraceOfTorch) {
   } catch (const std::exception& error) {
     EXPECT_THAT(reported(error), AllOf(HasSubstr("size of tensor"), Not(HasSubstr("frame #"))));
   }
+}
+
+TEST(ReportUncaught, WhatAThreadThrowsIsToldBeforeTheProcessEnds) {
+  EXPECT_DEATH(
+      {
+        report_uncaught();
+        std::thread([] { throw Error("nobody waits for this thread"); }).join();
+      },
+      "error: nobody waits for this thread");
 }
 
 }  // namespace

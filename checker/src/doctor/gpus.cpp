@@ -19,7 +19,9 @@ Finding toolkit(const Project& project) {
   const auto program = cached(project, "CMAKE_CUDA_COMPILER");
   const auto said = answer_of({program.empty() ? "nvcc" : program, "--version"});
   const auto version = said ? version_behind(*said, "release") : "";
-  if (version.starts_with("13.")) return {"CUDA", Health::good, version + ", " + program};
+  if (version.starts_with("13.")) {
+    return {"CUDA", Health::good, version + ", " + (program.empty() ? "in PATH" : program)};
+  }
   return {"CUDA", Health::bad, version.empty() ? "no nvcc" : version + ", but LibTorch has 13",
           "./workbook start --cuda installs the toolkit; on a cluster: module load CUDA/13"};
 }

@@ -51,9 +51,8 @@ Finding programs(const Place& place) {
 
 Finding torchrun(const Place& place) {
   const auto own = place.project.source / ".venv/bin/torchrun";
-  for (const auto& program : {own.string(), std::string("torchrun")}) {
-    if (answer_of({program, "--help"})) return {"torchrun", Health::good, program};
-  }
+  if (answer_of({own.string(), "--help"})) return {"torchrun", Health::good, own.string()};
+  if (answer_of({"torchrun", "--help"})) return {"torchrun", Health::good, "the one in PATH"};
   return {"torchrun", Health::absent, "none that works; job scripts start it from step 07 on",
           place.compute_node ? "on the login node: ./workbook prefetch" : "./workbook prefetch"};
 }

@@ -81,11 +81,11 @@ std::string damage(const Pair& pair, const std::string& name, Random& random) {
 
 Outcome damage_checkpoints(const Options& options) {
   const TemporaryFolder folder;
-  const SmallRun run(options.program, folder.path() / "run");
-  run.train_undisturbed(3);
+  const SmallRun run(options, folder.path() / "run");
+  run.train_undisturbed(options.ranks);
   Random random(options.seed);
   return make_trials(options, [&](size_t trial) -> std::string {
-    const SmallRun damaged(options.program, folder.path() / ("damaged" + std::to_string(trial)));
+    const SmallRun damaged(options, folder.path() / ("damaged" + std::to_string(trial)));
     fs::copy(run.checkpoints(), damaged.checkpoints(), fs::copy_options::recursive);
     const Pair pair(damaged.checkpoints());
     const auto& name = pair.files[below(pair.files.size(), random)];

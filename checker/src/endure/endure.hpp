@@ -13,7 +13,9 @@ struct Options {
   std::filesystem::path program;  ///< a trainer that makes checkpoints
   size_t count = 0;               ///< of trials
   uint64_t seed = 0;              ///< of what happens when
-  std::function<void(size_t done)> on_progress;
+  std::string device = "cpu";     ///< "cuda": over NCCL
+  size_t ranks = 3;
+  std::function<void(size_t done)> on_progress = {};
 };
 
 struct Outcome {
@@ -24,7 +26,7 @@ struct Outcome {
   size_t trials() const { return right + wrong.size(); }
 };
 
-/// Each trial kills one rank of three, or all of them, at a moment of its own; the moments are
+/// Each trial kills one rank, or all of them, at a moment of its own; the moments are
 /// spread evenly over a run. The run is then resumed, and must end with the bits of one that nobody
 /// disturbed. Throws Error if even that one fails.
 Outcome kill_ranks(const Options& options);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <csignal>
+#include <numeric>
 
 #include "endure/small_run.hpp"
 #include "endure/trials.hpp"
@@ -9,7 +10,7 @@ namespace checker::endure {
 
 namespace {
 
-constexpr size_t kRanks = 3, kTries = 3;
+constexpr size_t kTries = 3;
 
 struct Kill {
   double moment;  ///< seconds after the ranks' first words
@@ -27,10 +28,13 @@ struct Kill {
   }
 };
 
-Kill kill_of(size_t trial, size_t trials, double whole_run) {
-  Kill kill{.moment = whole_run * (static_cast<double>(trial) + 0.5) / static_cast<double>(trials),
-            .ranks = {trial % kRanks}};
-  if (trial % 4 == 3) kill.ranks = {0, 1, 2};
+Kill kill_of(size_t trial, const Options& options, double whole_run) {
+  const double part = (static_cast<double>(trial) + 0.5) / static_cast<double>(options.count);
+  Kill kill{.moment = whole_run * part, .ranks = {trial % options.ranks}};
+  if (trial % 4 == 3) {
+    kill.ranks.resize(options.ranks);
+    std::iota(kill.ranks.begin(), kill.ranks.end(), 0);
+  }
   return kill;
 }
 
@@ -38,16 +42,16 @@ Kill kill_of(size_t trial, size_t trials, double whole_run) {
 
 Outcome kill_ranks(const Options& options) {
   const TemporaryFolder folder;
-  const SmallRun undisturbed(options.program, folder.path() / "undisturbed");
-  double whole = undisturbed.train_undisturbed(kRanks).seconds;
+  const SmallRun undisturbed(options, folder.path() / "undisturbed");
+  double whole = undisturbed.train_undisturbed(options.ranks).seconds;
   const auto expected = undisturbed.model();
   size_t before_any = 0, too_late = 0;
   auto outcome = make_trials(options, [&](size_t trial) -> std::string {
-    const SmallRun run(options.program, folder.path() / ("run" + std::to_string(trial)));
+    const SmallRun run(options, folder.path() / ("run" + std::to_string(trial)));
     Kill kill{};
     const auto train_and_kill = [&] {
-      kill = kill_of(trial, options.count, whole);
-      return run.train(kRanks, std::ref(kill));
+      kill = kill_of(trial, options, whole);
+      return run.train(options.ranks, std::ref(kill));
     };
     auto killed = train_and_kill();
     // A run that was over before tells how long they take by now, on a machine with other work.
@@ -58,7 +62,7 @@ Outcome kill_ranks(const Options& options) {
     }
     if (killed.success) ++too_late;
     if (!killed.success && !std::filesystem::exists(run.checkpoints())) ++before_any;
-    const auto resumed = run.train(kRanks);
+    const auto resumed = run.train(options.ranks);
     const bool same = resumed.success && run.model() == expected;
     std::filesystem::remove_all(run.checkpoints().parent_path());
     if (same) return "";

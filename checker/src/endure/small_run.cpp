@@ -44,19 +44,20 @@ fs::path small_config(const fs::path& folder) {
   return file;
 }
 
-SmallRun::SmallRun(fs::path program, fs::path output)
-    : program_(std::move(program)), output_(std::move(output)) {
+SmallRun::SmallRun(const Options& options, fs::path output)
+    : program_(options.program), device_(options.device), output_(std::move(output)) {
   fs::create_directories(output_);
 }
 
 RunEnd SmallRun::train(size_t world_size, const Disturb& disturb) const {
   const TemporaryFolder folder;
   const auto config = small_config(folder.path());
-  const auto commands = rank_commands({.program = program_,
-                                       .world_size = world_size,
-                                       .arguments = {"--config", config.string(), "--device", "cpu",
-                                                     "--output", output_.string(), "--resume"},
-                                       .store = folder.path() / "store"});
+  const auto commands =
+      rank_commands({.program = program_,
+                     .world_size = world_size,
+                     .arguments = {"--config", config.string(), "--device", device_, "--output",
+                                   output_.string(), "--resume"},
+                     .store = folder.path() / "store"});
   RunEnd end;
   std::vector<pid_t> ranks(world_size);
   std::optional<Clock::time_point> begin;

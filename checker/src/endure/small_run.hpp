@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "endure/endure.hpp"
+
 namespace checker::endure {
 
 /// How a run ended.
@@ -22,8 +24,8 @@ std::filesystem::path small_config(const std::filesystem::path& folder);
 
 class SmallRun {
  public:
-  /// program: a trainer that makes checkpoints. output: where it writes; the model ends up there.
-  SmallRun(std::filesystem::path program, std::filesystem::path output);
+  /// Of the options' program, on their device. output: where it writes; the model ends up there.
+  SmallRun(const Options& options, std::filesystem::path output);
 
   /// Asked every 50 ms once ranks train, with the seconds since their first words and their
   /// processes.
@@ -40,7 +42,9 @@ class SmallRun {
   std::string model() const;
 
  private:
-  std::filesystem::path program_, output_;
+  std::filesystem::path program_;
+  std::string device_;
+  std::filesystem::path output_;
 };
 
 }  // namespace checker::endure

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 namespace checker {
 
@@ -29,7 +28,8 @@ pid_t parent_of(pid_t pid) {
 
 std::string stat_fields(const std::filesystem::path& stat) {
   std::ifstream file(stat);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text;
+  std::getline(file, text, '\0');    // which, unlike others, does not throw if it ends meanwhile
   const auto end = text.rfind(')');  // of the second field, the name, which may hold anything
   return end == text.npos || end + 4 >= text.size() ? "" : text.substr(end + 2);
 }

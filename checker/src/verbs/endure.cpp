@@ -1,10 +1,13 @@
 #include "endure/endure.hpp"
 
+#include <algorithm>
 #include <functional>
 
 #include "lab/impossible.hpp"
 #include "ladder/programs.hpp"
 #include "process/build.hpp"
+#include "process/gpus.hpp"
+#include "support/error.hpp"
 #include "terminal/terminal.hpp"
 #include "verbs/options.hpp"
 
@@ -13,6 +16,8 @@ namespace checker {
 namespace {
 
 using endure::Outcome;
+
+constexpr size_t kRanks = 3;
 
 // Runs one kind of trial; true if all came out right.
 bool endured(const std::string& title, endure::Options& options,
@@ -39,18 +44,25 @@ bool endured(const std::string& title, endure::Options& options,
 int run_endure(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook endure",
                            "Does training survive? Kills runs and damages checkpoints.\n");
-  options.add_options()("kills", "Runs of three ranks, each killed once and resumed",
+  options.add_options()("kills", "Runs that are killed once and resumed",
                         cxxopts::value<size_t>()->default_value("200"),
                         "N")("damages", "Checkpoints that are damaged, then resumed from",
                              cxxopts::value<size_t>()->default_value("1000"),
                              "N")("chaos", "Jobs on a lab to which things happen",
                                   cxxopts::value<size_t>()->default_value("100"), "N")(
       "seed", "Of what happens when", cxxopts::value<uint64_t>()->default_value("1"), "N")(
-      "no-build", "Use what was built before");
+      "device", "Of the killed runs: cpu, three ranks over Gloo; cuda, a rank per GPU over NCCL",
+      cxxopts::value<std::string>()->default_value("cpu"),
+      "D")("no-build", "Use what was built before");
   const auto parsed =
       parse(options, "[--kills N] [--damages N] [--chaos N]",
             "About an hour and a half on two cores; 0 leaves a kind out.", arguments);
   if (!parsed) return 0;
+  const auto device = (*parsed)["device"].as<std::string>();
+  if (device != "cpu" && device != "cuda") throw UsageError("--device must be cpu or cuda.");
+  if (device == "cuda" && gpus_here() == 0) {
+    throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
+  }
   const auto ladder = load_ladder(project.ladder());
   const auto program = find_program(project, ladder.steps.back(), true);
   if (!parsed->count("no-build")) {
@@ -60,7 +72,8 @@ int run_endure(const Project& project, const Arguments& arguments) {
     return endure::Options{.program = program.file,
                            .count = (*parsed)[name].as<size_t>(),
                            .seed = (*parsed)["seed"].as<uint64_t>(),
-                           .on_progress = {}};
+                           .device = device,
+                           .ranks = device == "cpu" ? kRanks : std::min(kRanks, gpus_here())};
   };
   auto kills = with("kills"), damages = with("damages");
   endure::ChaosOptions chaos{

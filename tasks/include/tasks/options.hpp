@@ -54,4 +54,7 @@ void apply(const Options& options);
 /// so on stdout, and the status is 0.
 int report(const std::exception& error);
 
+/// From now on, exceptions that end the process uncaught are reported, too; apply() calls this.
+void report_uncaught();
+
 }  // namespace tasks
