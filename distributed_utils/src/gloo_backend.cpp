@@ -3,6 +3,7 @@
 #include "distributed_utils/launch.hpp"
 
 #ifndef DISTRIBUTED_UTILS_NO_GLOO
+#include <ATen/record_function.h>
 #include <gloo/context.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -35,6 +36,13 @@ std::shared_ptr<gloo::transport::Device> loopback() {
   }
 }
 
+// A rank that leaves at once would otherwise break off the connections of one that still makes its
+// own.
+void wait_until_connected(Gloo& gloo) {
+  const at::DisableRecordFunctionGuard no_call_of_the_program;
+  gloo.barrier(c10d::BarrierOptions())->wait();
+}
+
 }  // namespace
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request) {
@@ -53,7 +61,9 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request) {
   } else {
     options->devices.push_back(Gloo::createDefaultDevice());
   }
-  return c10::make_intrusive<Gloo>(request.store, request.rank, request.size, options);
+  auto gloo = c10::make_intrusive<Gloo>(request.store, request.rank, request.size, options);
+  wait_until_connected(*gloo);
+  return gloo;
 }
 #else
 bool has_gloo() { return false; }

@@ -119,6 +119,15 @@ TEST(Setup, LeavesRandomGeneratorsAlone) {
   });
 }
 
+// Whoever is through first leaves at once, many times, while others still connect.
+TEST(Setup, OneThatLeavesAtOnceCutsNobodyOff) {
+  ranks::run(3, [] {
+    setup();
+    for (int i = 0; i < 40; ++i) new_group({0, 1, 2});
+    destroy_process_group();
+  });
+}
+
 TEST(Setup, RefusesASecondCall) {
   ranks::run(1, [] {
     setup();
