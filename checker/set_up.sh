@@ -48,7 +48,7 @@ find_python() {
 }
 apt_packages() {
   command -v apt-get >/dev/null || return 0
-  local name missing=() names=(clang cmake ninja-build python3-venv libcxxopts-dev libyaml-cpp-dev nlohmann-json3-dev libpugixml-dev libgloo-dev)
+  local name missing=() names=(clang cmake ninja-build python3-venv libcxxopts-dev libyaml-cpp-dev nlohmann-json3-dev libpugixml-dev libgloo-dev libsqlite3-dev libarchive-dev bubblewrap)
   if [ "$config" = sanitize ]; then  # clang's sanitizers are a package of their own, named by version
     local version; version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' | head -n 1)
     names+=("libclang-rt-${version:-14}-dev")

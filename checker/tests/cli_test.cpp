@@ -58,6 +58,7 @@ TEST_F(CliTest, HelpNamesEveryVerbAndEveryVerbHasHelp) {
   const auto help = checker({"--help"});
   EXPECT_EQ(help.status, 0);
   for (const auto& verb : verbs()) {
+    if (verb.summary.empty()) continue;  // not for people
     EXPECT_THAT(help.text, HasSubstr("  " + std::string(verb.name) + " "));
     const auto own = checker({std::string(verb.name), "--help"});
     EXPECT_EQ(own.status, 0) << verb.name;
@@ -69,6 +70,7 @@ TEST_F(CliTest, TheScriptsHelpNamesTheSameVerbs) {
   const auto help = testing::run_program({PROJECT_FOLDER "/workbook", "--help"});
   EXPECT_EQ(help.status, 0);
   for (const auto& verb : verbs()) {
+    if (verb.summary.empty()) continue;
     std::string name(verb.name);
     name.resize(10, ' ');
     EXPECT_THAT(help.text, HasSubstr("  " + name + std::string(verb.summary) + "\n"));

@@ -117,7 +117,7 @@ TEST(Secret, IsTheSameForTheSameSeedAndDiffersOtherwise) {
   make_secret(7, b.path());
   make_secret(8, c.path());
   const auto text = [](const TemporaryFolder& folder) {
-    return read_file(folder.path() / "data" / "train.txt");
+    return read_file(folder.path() / kSecretFolder / "data" / "train.txt");
   };
   EXPECT_EQ(text(a), text(b));
   EXPECT_NE(text(a), text(c));

@@ -21,7 +21,7 @@ class Interpreter {
       case Kind::collective:
         return collective(event, place);
       case Kind::completed:
-        return completed(event);
+        return completed(event, place);
       case Kind::shutdown:
         return shutdown(event, place);
       case Kind::fetch:
@@ -87,13 +87,14 @@ class Interpreter {
     rank_.collectives.push_back(std::move(seen));
   }
 
-  void completed(const Event& event) {
+  void completed(const Event& event, size_t place) {
     const auto end = event.head<recording::CompletedRecord>();
     if (!end) return;
     const auto found = open_.find({end->group, end->sequence});
     if (found == open_.end()) return;
     auto& collective = rank_.collectives[found->second];
     collective.completed = true;
+    collective.end_event = place;
     collective.failed = end->failed != 0;
   }
 

@@ -28,6 +28,7 @@ struct CollectiveSeen {
   distributed_utils::recording::CollectiveRecord call;
   std::vector<uint64_t> frames;  ///< return addresses, innermost first
   size_t event = 0;              ///< its place in the log
+  size_t end_event = 0;          ///< that of its end, if it has completed
   bool completed = false, failed = false;
 };
 

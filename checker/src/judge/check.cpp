@@ -42,17 +42,23 @@ class Check {
                 "train.cpp") {
     // A program that is judged by itself lies beside its text.
     const auto beside = fs::path(options.program).parent_path() / "train.cpp";
-    if (!options.program.empty()) source_ = fs::absolute(beside);
+    shown_ = project.shown(source_);
+    if (!options.program.empty()) shown_ = project.shown(source_ = fs::absolute(beside));
+    if (options.hand_in) source_ = options.hand_in->folder / "train.cpp";
     report_.step = step.name;
     report_.solution = options.solution;
   }
 
   Report run() {
     const bool student = options_.program.empty() && !options_.solution;
-    const std::string text = options_.program.empty() ? read_file(source_) : "";
+    const std::string text = trainer_text();
     const std::string job = job_text();
     if (student && as_given(ladder_.trainer, text) && (job.empty() || as_given(ladder_.job, job))) {
       return all_open();
+    }
+    if (options_.hand_in && options_.box && only_the_job()) {  // which is not run there
+      judge_job({}, job, untouched_todos(ladder_, ladder_.job, step_, job));
+      return report_;
     }
     const auto begin_build = std::chrono::steady_clock::now();
     if (!build()) return report_;
@@ -77,20 +83,32 @@ class Check {
     if (options_.on_stage) options_.on_stage(text);
   }
 
+  bool only_the_job() const {
+    return std::ranges::all_of(step_.todos,
+                               [&](int todo) { return ladder_.job.todos().contains(todo); });
+  }
+
   bool as_given(const Source& source, const std::string& text) const {
     return text == render(ladder_, source, step_, Rendering::step);
   }
 
+  std::string trainer_text() const {
+    if (options_.hand_in) return options_.hand_in->trainer;
+    return options_.program.empty() ? read_file(source_) : "";
+  }
+
   // Empty for a step without TODOs in its job script.
   std::string job_text() const {
+    if (options_.hand_in) return options_.hand_in->job;
     if (!options_.job_script.empty()) return options_.job_script;
     if (!options_.program.empty() || !ladder_.edits_job(step_)) return "";
     const auto folder = options_.solution ? fs::path("solutions") / step_.name : fs::path("sbatch");
     return read_file(project_.source / folder / (step_.name + ".sbatch"));
   }
 
-  void add_verdict(int todo, State state, const std::string& reason) {
-    report_.verdicts.push_back({.todo = todo, .state = state, .findings = {}, .reason = reason});
+  void add_verdict(int todo, State state, const std::string& reason, bool untried = false) {
+    report_.verdicts.push_back(
+        {.todo = todo, .state = state, .findings = {}, .reason = reason, .untried = untried});
   }
 
   Report all_open() {
@@ -100,6 +118,25 @@ class Check {
 
   // False: the report says why not.
   bool build() {
+    if (options_.hand_in) {
+      stage("building");
+      program_ = options_.hand_in->folder / "train";
+      report_.compile_error = options_.hand_in->build();
+    } else {
+      build_own();
+    }
+    if (!report_.compile_error && !fs::exists(program_)) {
+      throw Error(project_.shown(program_) + " is not there. Mend: check without --no-build.");
+    }
+    if (report_.compile_error) {
+      for (const int todo : step_.todos) {
+        add_verdict(todo, State::not_judged, "the program does not compile");
+      }
+    }
+    return !report_.compile_error;
+  }
+
+  void build_own() {
     const auto building = [&](std::string_view progress) {
       stage("building " + std::string(progress));
     };
@@ -120,26 +157,20 @@ class Check {
         throw Error("Building the replay failed. Mend: ./workbook build says why.");
       }
     }
-    if (!report_.compile_error && !fs::exists(program_)) {
-      throw Error(project_.shown(program_) + " is not there. Mend: check without --no-build.");
-    }
-    if (report_.compile_error) {
-      for (const int todo : step_.todos) {
-        add_verdict(todo, State::not_judged, "the program does not compile");
-      }
-    }
-    return !report_.compile_error;
   }
 
   void judge_trainer(const Work& work, const std::set<int>& untouched) {
     const auto checked = check_trainer(project_, ladder_, step_,
                                        {.program = fs::absolute(program_),
                                         .source = source_,
+                                        .shown = shown_,
                                         .secret = work.secret,
                                         .folder = work.folder,
                                         .worlds = worlds_to_run(),
                                         .device = options_.device,
+                                        .box = options_.box,
                                         .on_stage = [&](std::string_view text) { stage(text); }});
+    report_.timeline = checked.timeline;
     report_.largest_deviation = checked.largest_deviation;
     report_.judged_by_numbers = checked.largest_deviation > kTolerance;
     report_.verdicts =
@@ -149,13 +180,15 @@ class Check {
   void judge_job(const Work& work, const std::string& script, const std::set<int>& untouched) {
     const bool trains = std::ranges::none_of(
         report_.verdicts, [](const Verdict& verdict) { return verdict.state == State::wrong; });
-    const auto impossible = trains ? job_check_impossible(project_)
-                                   : std::optional<std::string>("the trainer is wrong");
+    const auto impossible =
+        trains ? job_impossible() : std::optional<std::string>("the trainer is wrong");
     if (impossible) {
       for (const int todo : step_.todos) {
         if (!ladder_.job.todos().contains(todo)) continue;
-        add_verdict(todo, untouched.contains(todo) ? State::open : State::not_judged,
-                    trains ? "there is no Slurm to try it on" : *impossible);
+        const bool open = untouched.contains(todo);
+        add_verdict(todo, open ? State::open : State::not_judged,
+                    trains && !options_.box ? "there is no Slurm to try it on" : *impossible,
+                    trains && !open);
       }
       if (trains) report_.not_checked.push_back("the job script: " + *impossible);
       return;
@@ -173,6 +206,11 @@ class Check {
                             std::make_move_iterator(verdicts.end()));
     report_.not_checked.emplace_back(
         "GPUs under Slurm: those of the rehearsal's nodes are stand-ins");
+  }
+
+  std::optional<std::string> job_impossible() const {
+    if (options_.box) return "job scripts are not run in grading's box";
+    return job_check_impossible(project_);
   }
 
   // On GPUs only as many ranks as there are GPUs.
@@ -208,6 +246,7 @@ class Check {
   const Step& step_;
   const CheckOptions& options_;
   fs::path source_, program_;
+  std::string shown_;  ///< the source
   Report report_;
 };
 

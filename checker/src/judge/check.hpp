@@ -1,15 +1,26 @@
 #pragma once
 /// Judging one step: build it, run it at several worlds, look at what it did.
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "box/box.hpp"
 #include "judge/verdict.hpp"
 #include "ladder/ladder.hpp"
 #include "support/project.hpp"
 
 namespace checker {
+
+/// What somebody handed in for one step, in place of the project's files.
+struct HandIn {
+  std::string trainer, job;      ///< the files' texts; job is empty for a step without one
+  std::filesystem::path folder;  ///< where train.cpp lies, and the program gets built
+  /// Builds the program there, "train"; returns the compiler's first error, if there is one.
+  std::function<std::optional<CompileError>()> build;
+};
 
 struct CheckOptions {
   bool solution = false;       ///< judge the reference
@@ -20,7 +31,9 @@ struct CheckOptions {
   std::string program;  ///< judge this program instead of a step's target; implies !build
   /// Judge this job script, run with the program, and not the program itself.
   std::string job_script;
-  std::string keep;  ///< a folder to leave the evidence in; empty: nothing is left
+  const HandIn* hand_in = nullptr;
+  const Box* box = nullptr;  ///< where programs are shut in that nobody trusts, if they are
+  std::string keep;          ///< a folder to leave the evidence in; empty: nothing is left
   /// Told what is going on, for a progress line; may be empty.
   std::function<void(std::string_view)> on_stage = {};
 };

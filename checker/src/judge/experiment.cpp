@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <list>
 
+#include "judge/secret.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr uint64_t kLogBytes = 256U << 20;  // sparse: only what is recorded takes space
 constexpr uint64_t kLargestFile = 64U << 20;
+constexpr const char* kMeeting = "meet";  // of the ranks of a world, at a file in this folder
 constexpr size_t kLines = 4000, kLineBytes = 2000, kFiles = 1000;
 
 // Worlds of three pretend two nodes, so that a local rank is no rank.
@@ -32,13 +34,24 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
   command.arguments.insert(command.arguments.end(), experiment.options.begin(),
                            experiment.options.end());
   command.arguments.insert(command.arguments.end(), {"--output", kOutputFolder});
-  command.environment = rank_environment(place, folder / "store");
+  command.environment = rank_environment(place, folder / kMeeting / "store");
   command.environment.insert(command.environment.end(),
                              {"DISTRIBUTED_UTILS_RECORD=" + log_of(folder, place.rank).string(),
                               "GLOO_SOCKET_IFNAME=lo", "OMP_NUM_THREADS=1", "NO_COLOR=1"});
   command.directory = folder / ("rank-" + std::to_string(place.rank));
   command.largest_file = kLargestFile;
   return command;
+}
+
+// A rank sees its own folder and log, where all of them meet, the program and what it reads.
+Command boxed(const Experiment& experiment, const fs::path& folder, const Command& command,
+              size_t rank) {
+  const Sight sight{.read_only = {experiment.program, experiment.folder / kSecretFolder},
+                    .writable = {command.directory, log_of(folder, rank), folder / kMeeting},
+                    .scratch = folder / "scratch"};
+  for (const auto& path : sight.writable) experiment.box->give(path);
+  experiment.box->give(sight.scratch);
+  return experiment.box->wrap(command, sight, {.file = kLargestFile});
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
@@ -56,7 +69,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 // Where the ranks of all worlds stand in one row.
 class Row {
  public:
-  explicit Row(const Experiment& experiment) {
+  explicit Row(const Experiment& experiment) : boxed_(experiment.box != nullptr) {
     for (const int world : experiment.worlds) {
       auto& trial = trials_.emplace_back();
       trial.folder = experiment.folder / ("world-" + std::to_string(world));
@@ -64,6 +77,7 @@ class Row {
       trial.run.ranks.resize(trial.run.world);
       std::vector<fs::path> logs;
       auto& commands = commands_.emplace_back();
+      fs::create_directories(trial.folder / kMeeting);
       for (size_t rank = 0; rank < trial.run.world; ++rank) {
         commands.push_back(rank_command(experiment, trial.folder,
                                         place_of(rank, trial.run.world, experiment.on_gpus)));
@@ -71,6 +85,9 @@ class Row {
         logs.push_back(log_of(trial.folder, rank));
         make_log(logs.back(), kLogBytes);
         trial.run.ranks[rank].folder = commands.back().directory;
+        if (experiment.box) {
+          commands.back() = boxed(experiment, trial.folder, commands.back(), rank);
+        }
         places_.emplace_back(trials_.size() - 1, rank);
       }
       watchdogs_.emplace_back(logs, experiment.on_gpus);
@@ -98,7 +115,7 @@ class Row {
     };
     const auto begin = Watchdog::Clock::now();
     const auto results = run_groups(commands_, options);
-    for (size_t i = 0; i < trials_.size(); ++i) finish(trials_[i], results[i]);
+    for (size_t i = 0; i < trials_.size(); ++i) finish(trials_[i], results[i], boxed_);
     const std::chrono::duration<double> time = Watchdog::Clock::now() - begin;
     for (auto& trial : trials_) trial.run.seconds = time.count();
     for (const auto& result : results) {
@@ -112,17 +129,19 @@ class Row {
     return *std::next(watchdogs_.begin(), static_cast<std::ptrdiff_t>(group));
   }
 
-  static void finish(Trial& trial, const GroupResult& result) {
+  static void finish(Trial& trial, const GroupResult& result, bool boxed) {
     trial.run.result = result;
     for (size_t rank = 0; rank < trial.run.ranks.size(); ++rank) {
       auto& seen = trial.run.ranks[rank];
       seen.result = result.ranks[rank];
+      if (boxed) seen.result.exit = outcome_in_box(seen.result.exit);
       seen.log = read_log(log_of(trial.folder, rank));
       interpret(seen);
       seen.files = files_in(seen.folder);
     }
   }
 
+  bool boxed_;
   std::vector<Trial> trials_;
   std::list<Watchdog> watchdogs_;
   std::vector<std::vector<Command>> commands_;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "box/box.hpp"
 #include "evidence/run.hpp"
 #include "judge/watchdog.hpp"
 
@@ -20,6 +21,7 @@ struct Experiment {
   /// Otherwise a world of three pretends two nodes: its local ranks are 0, 1, 0. GPUs are not
   /// shared, so there each rank has one of its own, on this node.
   bool on_gpus = false;
+  const Box* box = nullptr;  ///< where the ranks are shut in, if they are
 };
 
 struct Trial {

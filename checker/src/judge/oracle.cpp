@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "judge/secret.hpp"
 #include "process/capture.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -70,15 +71,25 @@ std::vector<WorldTruth::Loss> WorldTruth::losses() const {
 }
 
 Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
-                 const std::vector<std::string>& options, const std::filesystem::path& folder) {
-  const auto answer = folder / "truth.json";
+                 const std::vector<std::string>& options, const std::filesystem::path& folder,
+                 const Box* box) {
+  const auto own = folder / "replay";
+  const auto answer = own / "truth.json";
+  std::filesystem::create_directories(own);
   Command command;
   command.arguments = {replay_program.string(), answer.string()};
   for (const auto& trial : trials) command.arguments.push_back(trial.folder.string());
   command.arguments.emplace_back("--");
   command.arguments.insert(command.arguments.end(), options.begin(), options.end());
-  command.arguments.insert(command.arguments.end(), {"--output", (folder / "replay").string()});
+  command.arguments.insert(command.arguments.end(), {"--output", (own / "output").string()});
   command.environment = {"OMP_NUM_THREADS=1"};
+  if (box) {
+    Sight sight{
+        .read_only = {replay_program, folder / kSecretFolder}, .writable = {own}, .scratch = {}};
+    for (const auto& trial : trials) sight.read_only.push_back(trial.folder);
+    box->give(own);
+    command = box->wrap(command, sight);
+  }
   const auto ran = capture(command);
   if (ran.interrupted_by) throw Error("Interrupted.");
   if (!ran.success()) {

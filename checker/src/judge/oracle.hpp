@@ -56,8 +56,10 @@ struct Truth {
   std::vector<WorldTruth> worlds;   ///< in the order of the trials
 };
 
-/// Throws Error if the replay itself fails.
+/// folder: that of the trials and the secret. box: where the replay is shut in, for it reads what
+/// programs left behind; may be null. Throws Error if the replay itself fails.
 Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
-                 const std::vector<std::string>& options, const std::filesystem::path& folder);
+                 const std::vector<std::string>& options, const std::filesystem::path& folder,
+                 const Box* box);
 
 }  // namespace checker

@@ -36,14 +36,14 @@ uint64_t fresh_seed() {
 
 std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path& folder) {
   std::mt19937_64 random(seed);
-  const auto data = folder / "data";
+  const auto data = folder / kSecretFolder / "data";
   const auto pick = [&](const std::array<size_t, 3>& sizes) { return sizes[below(random, 3)]; };
   // All on one line, whose end counts as a word.
   const auto text = [&](size_t tokens) { return words(random, tokens - 1); };
   write_file(data / "train.txt", text((pick(kTrain) - 1) * kStride + kSequence + 1));
   write_file(data / "valid.txt", text(pick(kValidation) * kSequence + 1));
   write_file(data / "test.txt", text(pick(kTest) * kSequence + 1));
-  const auto config = folder / "secret.yaml";
+  const auto config = folder / kSecretFolder / "secret.yaml";
   write_file(config, "base: laptop\nepochs: " + std::to_string(kSecretEpochs) +
                          "\nbatch_size: " + std::to_string(kSecretBatch) +
                          "\nwidth: 8\nheads: 2\nlayers: 1\n"

@@ -12,6 +12,9 @@ constexpr size_t kSecretEpochs = 3;
 /// Samples in a batch.
 constexpr size_t kSecretBatch = 3;
 
+/// Where in its folder.
+constexpr const char* kSecretFolder = "secret";
+
 /// Writes data and configuration into the folder and returns the trainer's options for them. Sizes
 /// divide by no world size and differ between the splits; dropout is 0 and precision fp64, so that
 /// losses and gradients can be compared exactly. The same seed gives the same files.

@@ -41,8 +41,12 @@ Mapping mapping_of(const RankSeen& rank, const std::string& program) {
 
 }  // namespace
 
-Symbols::Symbols(std::filesystem::path program, std::filesystem::path source, std::string shown)
-    : program_(std::move(program)), source_(std::move(source)), shown_(std::move(shown)) {}
+Symbols::Symbols(std::filesystem::path program, std::filesystem::path source, std::string shown,
+                 const Box* box)
+    : program_(std::move(program)),
+      source_(std::move(source)),
+      shown_(std::move(shown)),
+      box_(box) {}
 
 std::string Symbols::locate(const RankSeen& rank, const CollectiveSeen& collective) {
   std::error_code ignored;
@@ -68,6 +72,9 @@ std::string Symbols::line_of(const std::vector<uint64_t>& offsets) {
     std::ostringstream text;
     text << "0x" << std::hex << offset;
     command.arguments.push_back(text.str());
+  }
+  if (box_) {
+    command = box_->wrap(command, {.read_only = {program_}, .writable = {}, .scratch = {}});
   }
   std::string line_found;
   RankOptions options;

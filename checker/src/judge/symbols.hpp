@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "box/box.hpp"
 #include "evidence/run.hpp"
 
 namespace checker {
@@ -11,8 +12,10 @@ namespace checker {
 /// Asks addr2line; where there is none, nothing is located.
 class Symbols {
  public:
-  /// program: what ran; source: the file whose lines are to be named; shown: how to name it.
-  Symbols(std::filesystem::path program, std::filesystem::path source, std::string shown);
+  /// program: what ran; source: the file whose lines are to be named; shown: how to name it. box:
+  /// where addr2line is shut in, for it reads the program; may be null, must outlive this.
+  Symbols(std::filesystem::path program, std::filesystem::path source, std::string shown,
+          const Box* box);
 
   /// "steps/05_all_reduce_loss/train.cpp:48": the innermost frame in the source, or an empty text
   /// (a collective that DistributedDataParallel issues from the backward pass has none).
@@ -23,6 +26,7 @@ class Symbols {
 
   std::filesystem::path program_, source_;
   std::string shown_;
+  const Box* box_;
   std::map<std::vector<uint64_t>, std::string> known_;
 };
 

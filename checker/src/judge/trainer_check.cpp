@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "box/enclosure.hpp"
 #include "judge/experiment.hpp"
 #include "judge/oracle.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/symbols.hpp"
+#include "judge/timeline.hpp"
+#include "judge/traffic.hpp"
 #include "ladder/render.hpp"
 
 namespace checker {
@@ -80,16 +83,19 @@ TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const
   auto arguments = options.secret;
   arguments.insert(arguments.end(), {"--device", options.device});
   options.on_stage("running");
+  const auto passed_before = loopback_bytes();
   const auto trials = run_experiment({.program = options.program,
                                       .folder = options.folder,
                                       .options = arguments,
                                       .worlds = options.worlds,
-                                      .on_gpus = options.device != "cpu"});
+                                      .on_gpus = options.device != "cpu",
+                                      .box = options.box});
+  const auto passed = loopback_bytes() - passed_before;
   options.on_stage("replaying");
   const auto truth =
-      ask_oracle(project.build / "bin" / "replay", trials, arguments, options.folder);
+      ask_oracle(project.build / "bin" / "replay", trials, arguments, options.folder, options.box);
   options.on_stage("judging");
-  Symbols symbols(options.program, options.source, project.shown(options.source));
+  Symbols symbols(options.program, options.source, options.shown, options.box);
   const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {
     return symbols.locate(rank, collective);
   };
@@ -98,8 +104,16 @@ TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const
   for (const size_t i : most_telling_first(trials)) {
     const Scene scene{trials[i], truth.worlds[i], truth.sizes, ladder, step, features, locate};
     add_unknown(checked.findings, judge_world(scene));
+    if (!checked.timeline && !checked.findings.empty() && scene.world() > 1) {
+      checked.timeline = timeline_of(scene.run());
+    }
     checked.largest_deviation = std::max(checked.largest_deviation, largest_deviation(scene));
     checked.cut_off = checked.cut_off || !trials[i].run.result.success();
+  }
+  // In a box nobody else uses the network.
+  if (options.box) {
+    const int todo = ladder.todo_of(feature::setup);
+    if (const auto forged = missing_traffic(trials, passed, todo)) checked.findings = {*forged};
   }
   return checked;
 }

@@ -2,6 +2,7 @@
 /// Judging a trainer: it is run at several worlds, replayed, and looked at by every rule.
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +15,12 @@ namespace checker {
 struct TrainerCheckOptions {
   std::filesystem::path program;
   std::filesystem::path source;     ///< its text, for the lines of collectives
+  std::string shown;                ///< how to name that
   std::vector<std::string> secret;  ///< its options (see judge/secret.hpp)
   std::filesystem::path folder;     ///< an empty one, for what the runs leave behind
   std::vector<int> worlds;
-  std::string device;  ///< "cpu", "cuda"
+  std::string device;        ///< "cpu", "cuda"
+  const Box* box = nullptr;  ///< where all is shut in that comes from the program, if it is
   std::function<void(std::string_view)> on_stage;
 };
 
@@ -27,6 +30,7 @@ struct TrainerChecked {
   bool cut_off = false;
   /// Of a gradient, a parameter or a loss, relative, from what the replay gives.
   double largest_deviation = 0;
+  std::optional<Timeline> timeline;  ///< of the first run with a finding
 };
 
 /// Throws Error where the replay fails.

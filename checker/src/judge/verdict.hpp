@@ -29,7 +29,8 @@ struct Verdict {
   int todo = 0;
   State state = State::not_judged;
   std::vector<Finding> findings;
-  std::string reason;  ///< of not_judged: "waits for TODO 5", "needs a Slurm"
+  std::string reason;    ///< of not_judged: "waits for TODO 5", "needs a Slurm"
+  bool untried = false;  ///< not_judged, because it could not be tried here
 };
 
 /// The compiler's first error, at the student's line.
@@ -37,6 +38,18 @@ struct CompileError {
   std::string where;    ///< "steps/02_setup/train.cpp:31:5"
   std::string message;  ///< the compiler's own words
   std::string source;   ///< the line itself and the mark under it, as the compiler shows them
+};
+
+/// What a rank did for a while, in seconds since the first rank began to record.
+struct Span {
+  double begin = 0, end = 0;
+  std::string what;  ///< "all_reduce of 2 float64 (SUM)"
+  bool ended = true;
+};
+
+/// What the ranks of a run did when, rank by rank.
+struct Timeline {
+  std::vector<std::vector<Span>> ranks;
 };
 
 /// The judgement of one step's program.
@@ -51,6 +64,7 @@ struct Report {
   /// gives, and whether a finding rests on one.
   double largest_deviation = 0;
   bool judged_by_numbers = false;
+  std::optional<Timeline> timeline;  ///< of a run that shows what is wrong
   double build_seconds = 0;
   double judge_seconds = 0;
 

@@ -55,12 +55,6 @@ Watchdog::Watchdog(const std::vector<std::filesystem::path>& logs, bool on_gpus)
   for (const auto& log : logs) logs_.emplace_back(log);
 }
 
-double Watchdog::processor_seconds() const {
-  double sum = 0;
-  for (const pid_t pid : pids_) sum += processor_seconds_of(pid);
-  return sum;
-}
-
 Stall Watchdog::look(Clock::time_point now) {
   if (stall_ != Stall::none) return stall_;
   uint64_t sum = lines_;
@@ -76,9 +70,12 @@ Stall Watchdog::look(Clock::time_point now) {
     progress_ = now;
   }
   if (seconds(now - window_) >= kWindow) {
-    const double spent = processor_seconds();
+    // With those that ranks have started: in a box, the rank itself is one.
+    const auto all = families_of(pids_);
+    double spent = 0;
+    for (const pid_t pid : all) spent += processor_seconds_of(pid);
     idle_ = spent - processor_at_window_ < kIdleShare * seconds(now - window_) &&
-            std::ranges::none_of(pids_, wants_to_go_on);
+            std::ranges::none_of(all, wants_to_go_on);
     processor_at_window_ = spent;
     window_ = now;
   }

@@ -32,8 +32,6 @@ class Watchdog {
   Stall look(Clock::time_point now = Clock::now());
 
  private:
-  double processor_seconds() const;
-
   bool on_gpus_;
   std::list<LiveLog> logs_;
   std::vector<pid_t> pids_;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ladder/ladder.hpp"
+#include "judge/recipe.hpp"
 #include "support/project.hpp"
 
 namespace checker {
@@ -30,15 +30,7 @@ class Workshop {
   void build(std::span<WorkPiece> pieces) const;
 
  private:
-  /// The commands by which the build makes a trainer; another text stands in for its own.
-  struct Recipe {
-    std::string compile, link;
-    std::string source, object, program;
-  };
-
-  static Recipe recipe_of(const Project& project);
   std::string script_of(const std::filesystem::path& folder, const std::string& version) const;
-  std::string version_of(const std::string& text) const;
 
   const Project& project_;
   bool builds_;

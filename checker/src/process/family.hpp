@@ -4,11 +4,15 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace checker {
 
 /// The processes whose parent this is, as /proc shows them now.
 std::set<pid_t> children_of(pid_t parent);
+
+/// The processes, their children, theirs, and so on.
+std::set<pid_t> families_of(const std::vector<pid_t>& processes);
 
 /// A stat file of /proc, of a process or of one of its threads, from its third field on: "S 1 ...",
 /// the state and the parent. Empty once it is gone.

@@ -37,6 +37,8 @@ class Group {
   }
 
   bool running() const { return std::ranges::any_of(ranks_, &Rank::running); }
+  /// Its turn has not come yet.
+  bool waiting() const { return ranks_.empty() && !ending_; }
   const std::list<Rank>& ranks() const { return ranks_; }
 
   /// Milliseconds until something has to be done even if nothing happens; -1: never.
@@ -53,6 +55,7 @@ class Group {
   }
 
   void interrupt(int signal) {
+    if (!ranks_.empty() && !running()) return;
     const bool again = std::exchange(result_.interrupted_by, signal) != 0;
     start_grace();
     signal_all(again ? SIGKILL : signal);
@@ -160,23 +163,12 @@ class Group {
 class Groups {
  public:
   Groups(std::span<const std::vector<Command>> groups, const RankOptions& options)
-      : options_(options) {
-    for (const auto& commands : groups) count_ += commands.size();
-    size_t number = 0;
-    try {
-      for (const auto& commands : groups) {
-        auto& group = groups_.emplace_back(options);
-        for (const auto& command : commands) {
-          group.start(command, cutter(group, number, false), cutter(group, number, true));
-          if (options.on_start) options.on_start(number, group.ranks().back().process.pid);
-          ++number;
-        }
-      }
-    } catch (...) {
-      for (auto& group : groups_) group.kill();
-      strays_.end();  // the ranks among them
-      throw;
+      : options_(options), commands_(groups) {
+    for (const auto& commands : groups) {
+      count_ += commands.size();
+      groups_.emplace_back(options);
     }
+    start_more();
   }
 
   std::vector<GroupResult> run() {
@@ -197,6 +189,7 @@ class Groups {
         ++number;
       }
       if (child_ended) strays_.collect(leaders());
+      start_more();
     }
     strays_.end();
     std::vector<GroupResult> results;
@@ -205,6 +198,31 @@ class Groups {
   }
 
  private:
+  void start_more() {
+    size_t running = static_cast<size_t>(std::ranges::count_if(groups_, &Group::running));
+    try {
+      for (; next_ != groups_.size() && (options_.width == 0 || running < options_.width);
+           ++next_) {
+        auto& group = *std::next(groups_.begin(), static_cast<std::ptrdiff_t>(next_));
+        if (!group.waiting()) continue;
+        start(group, commands_[next_]);
+        ++running;
+      }
+    } catch (...) {
+      for (auto& group : groups_) group.kill();
+      strays_.end();  // the ranks among them
+      throw;
+    }
+  }
+
+  void start(Group& group, const std::vector<Command>& commands) {
+    for (const auto& command : commands) {
+      const size_t number = started_++;
+      group.start(command, cutter(group, number, false), cutter(group, number, true));
+      if (options_.on_start) options_.on_start(number, group.ranks().back().process.pid);
+    }
+  }
+
   // The processes that groups collect themselves.
   std::set<pid_t> leaders() const {
     std::set<pid_t> processes;
@@ -250,7 +268,8 @@ class Groups {
   const RankOptions& options_;
   SignalWatch signals_;
   StrayCatcher strays_;
-  size_t count_ = 0;
+  std::span<const std::vector<Command>> commands_;
+  size_t count_ = 0, next_ = 0, started_ = 0;
   std::list<Group> groups_;  // in their places: the line cutters refer to them
   bool output_closed_ = false;
 };

@@ -19,6 +19,8 @@ struct RankOptions {
   /// standard output or error, with the rank's label before it if there are several. Ranks of
   /// several groups are numbered on.
   std::function<bool(size_t rank, bool is_error, std::string_view line)> on_line;
+  /// So many groups at a time; the others wait for their turn. 0: all at once.
+  size_t width = 0;
   /// Told of each process once it runs.
   std::function<void(size_t rank, pid_t pid)> on_start;
   /// Asked every 50 ms about each group that runs; true: end it, it is to be called stopped.
@@ -48,7 +50,8 @@ struct GroupResult {
 /// process cannot be started; those already started are ended.
 GroupResult run_ranks(std::span<const Command> commands, const RankOptions& options);
 
-/// The same for several groups side by side: one's failure does not touch the others.
+/// The same for several groups side by side: one's failure does not touch the others. After a
+/// signal to us those that have not begun do not begin any more; they count as interrupted.
 std::vector<GroupResult> run_groups(std::span<const std::vector<Command>> groups,
                                     const RankOptions& options);
 

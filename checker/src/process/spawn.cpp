@@ -29,8 +29,10 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-// Our environment with the command's variables over it.
-std::vector<std::string> merged_environment(const std::vector<std::string>& over) {
+// Our environment, if it is wanted, with the command's variables over it.
+std::vector<std::string> environment_of(const Command& command) {
+  const auto& over = command.environment;
+  if (command.only_environment) return over;
   std::vector<std::string> merged;
   const auto overridden = [&](std::string_view entry) {
     const auto name = entry.substr(0, entry.find('=') + 1);
@@ -81,7 +83,7 @@ void become(pid_t parent, const Command& command, const char* directory, char* c
 
 Process spawn(const Command& command, Wiring wiring) {
   auto arguments = command.arguments;
-  auto environment = merged_environment(command.environment);
+  auto environment = environment_of(command);
   const auto argv = pointers(arguments), envp = pointers(environment);
   const std::string directory = command.directory.string();
   Pipe output = wiring.pipe_output ? make_pipe() : Pipe{};

@@ -17,6 +17,7 @@ struct Command {
   std::vector<std::string> environment;  ///< "NAME=value", over our own
   std::filesystem::path directory;       ///< where it runs; empty: where we are
   uint64_t largest_file = 0;             ///< bytes that a file of its may grow to; 0: no limit
+  bool only_environment = false;         ///< nothing of our own environment
 };
 
 /// Where a process's standard output and error go.

@@ -31,7 +31,8 @@ json from_verdict(const Verdict& verdict) {
   return {{"todo", verdict.todo},
           {"state", name_of(verdict.state)},
           {"findings", findings},
-          {"reason", verdict.reason}};
+          {"reason", verdict.reason},
+          {"untried", verdict.untried}};
 }
 
 Verdict to_verdict(const json& value) {
@@ -40,9 +41,36 @@ Verdict to_verdict(const json& value) {
   Verdict verdict{.todo = value.at("todo").get<int>(),
                   .state = *state,
                   .findings = {},
-                  .reason = value.at("reason").get<std::string>()};
+                  .reason = value.at("reason").get<std::string>(),
+                  .untried = value.at("untried").get<bool>()};
   for (const auto& finding : value.at("findings")) verdict.findings.push_back(to_finding(finding));
   return verdict;
+}
+
+json from_timeline(const Timeline& timeline) {
+  json ranks = json::array();
+  for (const auto& rank : timeline.ranks) {
+    auto& spans = ranks.emplace_back(json::array());
+    for (const auto& span : rank) {
+      spans.push_back(
+          {{"begin", span.begin}, {"end", span.end}, {"what", span.what}, {"ended", span.ended}});
+    }
+  }
+  return ranks;
+}
+
+Timeline to_timeline(const json& ranks) {
+  Timeline timeline;
+  for (const auto& rank : ranks) {
+    auto& spans = timeline.ranks.emplace_back();
+    for (const auto& span : rank) {
+      spans.push_back({.begin = span.at("begin").get<double>(),
+                       .end = span.at("end").get<double>(),
+                       .what = span.at("what").get<std::string>(),
+                       .ended = span.at("ended").get<bool>()});
+    }
+  }
+  return timeline;
 }
 
 }  // namespace
@@ -60,6 +88,7 @@ std::string to_json(const Report& report) {
                               {"message", report.compile_error->message},
                               {"source", report.compile_error->source}};
   }
+  if (report.timeline) value["timeline"] = from_timeline(*report.timeline);
   // A student's program may print bytes that are no text.
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -74,6 +103,9 @@ Report report_from_json(std::string_view text) try {
     report.compile_error = {.where = error->at("where").get<std::string>(),
                             .message = error->at("message").get<std::string>(),
                             .source = error->at("source").get<std::string>()};
+  }
+  if (const auto timeline = value.find("timeline"); timeline != value.end()) {
+    report.timeline = to_timeline(*timeline);
   }
   report.not_checked = value.at("not_checked").get<std::vector<std::string>>();
   report.build_seconds = value.at("build_seconds").get<double>();

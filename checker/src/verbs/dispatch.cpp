@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 17> table{
+constexpr std::array<Verb, 21> table{
     {{"start", "set everything up, train step 01 and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -22,18 +22,23 @@ constexpr std::array<Verb, 17> table{
      {"progress", "show how far you are", run_progress},
      {"run", "build one step and run its ranks on this machine", run_run},
      {"submit", "submit a step's job script to Slurm and follow the job", run_submit},
+     {"pack", "pack your work, to hand it in", run_pack},
      {"site", "print the site file's settings for sbatch", run_site},
      {"doctor", "look whether this machine is fit for the course", run_doctor},
      {"lab", "start a Slurm of your own on this machine, to rehearse job scripts", run_lab},
      {"test", "build everything and run all tests", run_test},
+     {"grade", "judge a class's hand-ins, each in a box, and report", run_grade},
      {"verify", "judge the catalogue of wrong edits: is the judge right?", run_verify},
      {"endure", "kill runs and damage checkpoints: does training survive?", run_endure},
-     {"render", "make steps, solutions and job scripts from the ladder", run_render}}};
+     {"render", "make steps, solutions and job scripts from the ladder", run_render},
+     {"judge-hand-in", "", run_judge_hand_in},
+     {"unpack-hand-in", "", run_unpack_hand_in}}};
 
 void print_help() {
   terminal::say("Worldsize, the C++ workbook for distributed deep learning.\n");
   terminal::say("Usage: ./workbook VERB [options]\n");
   for (const auto& verb : table) {
+    if (verb.summary.empty()) continue;
     std::string name(verb.name);
     name.resize(10, ' ');
     terminal::say("  " + terminal::styled(terminal::Style::bold, name) + std::string(verb.summary));
@@ -45,7 +50,9 @@ const Verb& find_verb(const std::string& name) {
   const auto verb = std::ranges::find(table, name, &Verb::name);
   if (verb != table.end()) return *verb;
   std::vector<std::string> names;
-  for (const auto& known : table) names.emplace_back(known.name);
+  for (const auto& known : table) {
+    if (!known.summary.empty()) names.emplace_back(known.name);
+  }
   const auto guess = did_you_mean(name, names);
   throw UsageError("There is no verb " + name + (guess.empty() ? "." : guess));
 }

@@ -22,18 +22,23 @@ int run_reset(const Project& project, const Arguments& arguments);
 int run_list(const Project& project, const Arguments& arguments);
 int run_progress(const Project& project, const Arguments& arguments);
 int run_run(const Project& project, const Arguments& arguments);
+int run_pack(const Project& project, const Arguments& arguments);
 int run_submit(const Project& project, const Arguments& arguments);
 int run_site(const Project& project, const Arguments& arguments);
 int run_doctor(const Project& project, const Arguments& arguments);
 int run_lab(const Project& project, const Arguments& arguments);
 int run_test(const Project& project, const Arguments& arguments);
+int run_grade(const Project& project, const Arguments& arguments);
 int run_verify(const Project& project, const Arguments& arguments);
 int run_endure(const Project& project, const Arguments& arguments);
 int run_render(const Project& project, const Arguments& arguments);
+// grade starts these two.
+int run_judge_hand_in(const Project& project, const Arguments& arguments);
+int run_unpack_hand_in(const Project& project, const Arguments& arguments);
 
 struct Verb {
   std::string_view name;
-  std::string_view summary;
+  std::string_view summary;  ///< none: not in the help
   int (*run)(const Project&, const Arguments&);
 };
 

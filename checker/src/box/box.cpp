@@ -1,0 +1,211 @@
+#include "box/box.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "process/capture.hpp"
+#include "support/error.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool we_are_root() { return ::geteuid() == 0; }
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  const auto relative = path.lexically_relative(folder);
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+// The machine's programs and libraries, and what the loader and compilers look up.
+std::vector<std::string> system_mounts() {
+  std::vector<std::string> mounts{"--ro-bind", "/usr", "/usr"};
+  for (const char* name : {"/bin", "/sbin", "/lib", "/lib64", "/lib32"}) {
+    if (fs::is_symlink(name)) {
+      append(mounts, {"--symlink", fs::read_symlink(name).string(), name});
+    } else if (fs::exists(name)) {
+      append(mounts, {"--ro-bind", name, name});
+    }
+  }
+  for (const char* name : {"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+                           "/etc/alternatives", "/etc/hosts", "/etc/nsswitch.conf"}) {
+    append(mounts, {"--ro-bind-try", name, name});
+  }
+  return mounts;
+}
+
+// Those that bubblewrap makes unasked are for root alone.
+void make_parents(const fs::path& path, std::set<fs::path>& made, std::vector<std::string>& words) {
+  const auto parent = path.parent_path();
+  if (parent == "/" || !made.insert(parent).second) return;
+  make_parents(parent, made, words);
+  append(words, {"--perms", "0755", "--dir", parent.string()});
+}
+
+// Namespaces of its own, but for the network, which is the enclosure's; nothing of it outlives us.
+const std::vector<std::string> kAlone{
+    "--unshare-pid",     "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+    "--die-with-parent", "--new-session", "--hostname",    "box"};
+
+// Who it is in there. Root becomes somebody else, whose processes the kernel counts for himself.
+std::vector<std::string> without_rights() {
+  if (!we_are_root()) {
+    return {"--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"};
+  }
+  return {"--cap-drop", "ALL",        "--cap-add", "CAP_SETUID",
+          "--cap-add",  "CAP_SETGID", "--cap-add", "CAP_SETPCAP"};
+}
+
+std::vector<std::string> as_user(uint32_t user) {
+  if (!we_are_root()) return {};
+  const auto id = std::to_string(user);
+  return {"setpriv",        "--reuid",    id,     "--regid",        id,
+          "--clear-groups", "--inh-caps", "-all", "--bounding-set", "-all"};
+}
+
+std::vector<std::string> limited(const BoxLimits& limits, bool memory_is_counted) {
+  std::vector<std::string> words{"prlimit",
+                                 "--core=0",
+                                 "--fsize=" + std::to_string(limits.file),
+                                 "--nofile=" + std::to_string(limits.descriptors),
+                                 "--nproc=" + std::to_string(limits.processes),
+                                 "--cpu=" + std::to_string(limits.processor_seconds)};
+  if (!memory_is_counted) words.push_back("--data=" + std::to_string(limits.memory));
+  return words;
+}
+
+// Enters control groups, then becomes the command.
+std::vector<std::string> through(const ControlGroup* group) {
+  if (!group) return {};
+  std::string script;
+  for (const auto& door : group->doors()) script += "echo $$ > '" + door.string() + "' && ";
+  return {"sh", "-c", script + R"(exec "$@")", "sh"};
+}
+
+}  // namespace
+
+std::vector<std::string> Box::mounts(const Sight& sight) const {
+  auto words = system_mounts();
+  std::set<fs::path> made;
+  const auto show = [&](const char* how, const fs::path& path) {
+    make_parents(path, made, words);
+    append(words, {how, path.string(), path.string()});
+  };
+  const auto is_hidden = [&](const fs::path& path) {
+    return std::ranges::any_of(options_.hidden,
+                               [&](const fs::path& hidden) { return lies_in(path, hidden); });
+  };
+  // What must not be seen disappears from the system's folders; what is shown of it comes back.
+  for (const auto& path : options_.system) {
+    if (!is_hidden(path)) show("--ro-bind", path);
+  }
+  for (const auto& hidden : options_.hidden) {
+    const auto covers = [&](const fs::path& folder) { return lies_in(hidden, folder); };
+    if (covers("/usr") || std::ranges::any_of(options_.system, covers)) {
+      append(words, {"--tmpfs", hidden.string()});
+    }
+  }
+  for (const auto& path : options_.system) {
+    if (is_hidden(path)) show("--ro-bind", path);
+  }
+  append(words, {"--proc", "/proc", "--dev", "/dev"});
+  if (sight.scratch.empty()) {
+    append(words, {"--dir", "/tmp"});
+  } else {
+    for (const char* place : {"/tmp", "/dev/shm"}) {
+      append(words, {"--bind", sight.scratch.string(), place});
+    }
+  }
+  for (const auto& path : sight.read_only) show("--ro-bind", path);
+  for (const auto& path : sight.writable) show("--bind", path);
+  // Made by bubblewrap in memory, without a limit.
+  append(words, {"--remount-ro", "/dev", "--remount-ro", "/"});
+  return words;
+}
+
+Command Box::wrap(const Command& command, const Sight& sight, const BoxLimits& limits) const {
+  Command boxed;
+  boxed.only_environment = true;
+  boxed.directory = "/";
+  boxed.arguments = through(options_.group);
+  boxed.arguments.emplace_back("bwrap");
+  append(boxed.arguments, kAlone);
+  append(boxed.arguments, without_rights());
+  append(boxed.arguments, mounts(sight));
+  append(boxed.arguments, {"--chdir", command.directory.empty() ? "/" : command.directory.string(),
+                           "--setenv", "HOME", "/tmp"});
+  for (const auto& entry : command.environment) {
+    const auto equals = entry.find('=');
+    append(boxed.arguments, {"--setenv", entry.substr(0, equals), entry.substr(equals + 1)});
+  }
+  boxed.arguments.emplace_back("--");
+  append(boxed.arguments, as_user(options_.user));
+  append(boxed.arguments, limited(limits, options_.group != nullptr));
+  append(boxed.arguments, command.arguments);
+  boxed.environment = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+                       "LC_ALL=C.UTF-8"};
+  return boxed;
+}
+
+void Box::give(const fs::path& path) const {
+  if (!fs::exists(path)) fs::create_directories(path);
+  if (we_are_root() && ::lchown(path.c_str(), options_.user, options_.user) != 0) {
+    throw Error("Cannot hand over " + path.string() + ": " + std::strerror(errno) + ".");
+  }
+}
+
+Exit outcome_in_box(const Exit& of_box) {
+  constexpr int last_signal = 64;
+  if (of_box.code <= 128 || of_box.code > 128 + last_signal) return of_box;
+  return {.code = 0, .signal = of_box.code - 128};
+}
+
+std::optional<std::string> Box::refuses() const {
+  const Command command{.arguments = {"true"}, .environment = {}, .directory = {}};
+  std::string said;
+  try {
+    const auto tried = capture(wrap(command, {}));
+    if (tried.success()) return std::nullopt;
+    said = join(split_lines(tried.output), " / ");
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  return "Programs that nobody trusts cannot be shut in here (" + said +
+         "). Mend: sudo apt-get install bubblewrap; in a container, one that may make namespaces.";
+}
+
+std::vector<fs::path> system_of(const Project& project) {
+  const auto cache = cmake_cache(project.build);
+  const auto value = [&](const std::string& name) {
+    const auto entry = cache.find(name);
+    return entry == cache.end() ? fs::path() : fs::path(entry->second);
+  };
+  std::vector<fs::path> folders;
+  const auto add = [&](const fs::path& folder) {
+    std::error_code absent;
+    if (fs::exists(folder, absent) && !lies_in(folder, "/usr")) folders.push_back(folder);
+  };
+  const auto torch = value("LIBTORCH_ROOT");
+  for (const auto& folder : {torch / "lib", torch / "include", torch.parent_path() / "nvidia"}) {
+    add(folder);
+  }
+  // <prefix>/bin/clang++, wherever that is: its own headers and libraries lie beside it.
+  std::error_code absent;
+  const auto compiler = fs::canonical(value("CMAKE_CXX_COMPILER"), absent);
+  if (!absent) add(compiler.parent_path().parent_path());
+  return folders;
+}
+
+}  // namespace checker

@@ -1,0 +1,66 @@
+#pragma once
+/// A box for programs that nobody trusts: bubblewrap around them, so that they see a read-only
+/// system, what they are shown, and nothing else.
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "box/control_group.hpp"
+#include "process/spawn.hpp"
+#include "support/project.hpp"
+
+namespace checker {
+
+/// What one program may use, or all programs together where the machine can count that.
+struct BoxLimits {
+  uint64_t memory = 4ULL << 30;  ///< bytes; of all together with a ControlGroup, else of each
+  uint64_t processes = 200;      ///< and threads
+  uint64_t file = 256ULL << 20;  ///< bytes of one file
+  uint64_t descriptors = 256;
+  uint64_t processor_seconds = 100;  ///< of each process
+};
+
+/// What a program in the box sees besides the system's programs and libraries, all of it where it
+/// lies outside.
+struct Sight {
+  std::vector<std::filesystem::path> read_only, writable;
+  std::filesystem::path scratch;  ///< a folder that stands for /tmp and /dev/shm; empty: read-only
+};
+
+class Box {
+ public:
+  /// system: what programs need to be built and to run: LibTorch, a compiler outside /usr.
+  /// hidden: what must not be seen even if it lies in a folder of the system. user: who programs
+  /// are, if we are root. group: may be null, and must outlive the box.
+  struct Options {
+    std::vector<std::filesystem::path> system, hidden;
+    uint32_t user = 61'000;
+    const ControlGroup* group = nullptr;
+  };
+  explicit Box(Options options) : options_(std::move(options)) {}
+
+  /// The same command in the box. Its environment is what the command says, and no more; its exit
+  /// status is the program's, or 128 + the signal that killed it (see outcome).
+  Command wrap(const Command& command, const Sight& sight, const BoxLimits& limits = {}) const;
+
+  /// Why programs cannot be shut in here, with what mends it; nothing where they can.
+  std::optional<std::string> refuses() const;
+
+  /// Makes a folder, or hands over a file, so that programs in the box may write there.
+  void give(const std::filesystem::path& path) const;
+
+ private:
+  std::vector<std::string> mounts(const Sight& sight) const;
+
+  Options options_;
+};
+
+/// How a program in a box ended.
+Exit outcome_in_box(const Exit& of_box);
+
+/// What the programs of this project need besides /usr.
+std::vector<std::filesystem::path> system_of(const Project& project);
+
+}  // namespace checker

@@ -1,0 +1,92 @@
+#include "grade/hand_in_build.hpp"
+
+#include "judge/compile.hpp"
+#include "process/capture.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+
+namespace checker::grade {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kPatience = 180s;
+constexpr BoxLimits kLimits{.memory = 3ULL << 30, .processes = 60, .processor_seconds = 150};
+
+// A program that is kept, with the very text that it was made from beside it.
+class Kept {
+ public:
+  Kept(const BuildRequest& request, const Recipe& recipe)
+      : text_(request.text),
+        program_(request.programs / recipe.version_of(request.text)),
+        source_(program_.string() + ".cpp"),
+        wanted_(!request.programs.empty()) {}
+
+  bool take_to(const fs::path& place) const {
+    if (!wanted_ || !fs::exists(program_) || read_file(source_) != text_) return false;
+    fs::copy_file(program_, place);
+    return true;
+  }
+
+  void keep(const fs::path& program) const {
+    if (!wanted_) return;
+    write_file(source_, text_);
+    const fs::path fresh = program_.string() + "." + std::to_string(::getpid());
+    fs::copy_file(program, fresh, fs::copy_options::overwrite_existing);
+    fs::rename(fresh, program_);
+  }
+
+ private:
+  const std::string& text_;
+  fs::path program_, source_;
+  bool wanted_;
+};
+
+Command boxed(const Project& project, const Recipe& recipe, const BuildRequest& request,
+              const Command& command, const Box& box) {
+  Sight sight{.read_only = recipe.inputs(project), .writable = {request.folder}, .scratch = {}};
+  sight.scratch = request.folder / "scratch";
+  box.give(request.folder);
+  box.give(sight.scratch);
+  return box.wrap(command, sight, kLimits);
+}
+
+CompileError unfinished(const BuildRequest& request, const Captured& ended) {
+  const auto lines = split_lines(ended.output);
+  const std::string why =
+      ended.out_of_time
+          ? "after " + std::to_string(kPatience.count()) + " s the compiler was still at it"
+          : "the compiler did not come to its end, for want of memory, time or disk" +
+                (lines.empty() ? "" : ": " + lines.back());
+  return {.where = request.shown, .message = why, .source = ""};
+}
+
+}  // namespace
+
+std::optional<CompileError> build_hand_in(const Project& project, const Recipe& recipe,
+                                          const BuildRequest& request, const Box* box) {
+  const auto source = request.folder / "train.cpp", program = request.folder / "train";
+  write_file(source, request.text);
+  const Kept kept(request, recipe);
+  if (kept.take_to(program)) return std::nullopt;
+  const auto object = (request.folder / "train.o").string();
+  Command command{.arguments = {"sh", "-c", recipe.with(source, object, program)},
+                  .environment = {},
+                  .directory = project.build};
+  if (box) command = boxed(project, recipe, request, command, *box);
+  const auto ended = capture(command, kPatience);
+  if (ended.interrupted_by) throw Error("Interrupted.");
+  if (!ended.success()) {
+    const auto error = first_error(split_lines(ended.output), source, request.shown);
+    return error ? *error : unfinished(request, ended);
+  }
+  // Whatever the compiler was brought to do: a program is a file, and no way to another one.
+  if (!fs::is_regular_file(fs::symlink_status(program))) return unfinished(request, ended);
+  kept.keep(program);
+  return std::nullopt;
+}
+
+}  // namespace checker::grade

@@ -1,0 +1,26 @@
+#pragma once
+/// Builds what somebody handed in, in a box.
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "box/box.hpp"
+#include "judge/recipe.hpp"
+#include "judge/verdict.hpp"
+#include "support/project.hpp"
+
+namespace checker::grade {
+
+struct BuildRequest {
+  std::string text;                ///< of train.cpp
+  std::string shown;               ///< how to name it, "steps/02_setup/train.cpp"
+  std::filesystem::path folder;    ///< an empty one, of plain letters, for everything
+  std::filesystem::path programs;  ///< where programs are kept for equal texts; empty: nowhere
+};
+
+/// Leaves the program at request.folder/train. Returns the compiler's first error, or that it did
+/// not come to an end within the limits of time and memory. box may be null.
+std::optional<CompileError> build_hand_in(const Project& project, const Recipe& recipe,
+                                          const BuildRequest& request, const Box* box);
+
+}  // namespace checker::grade

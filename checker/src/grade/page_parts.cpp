@@ -1,0 +1,134 @@
+#include "grade/page_parts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "grade/class_report.hpp"
+
+namespace checker::grade::page {
+
+namespace {
+
+constexpr const char* kStyle = R"(
+:root { color-scheme: light dark; --line: #8884; --done: #2e8b57; --wrong: #c0392b; --soft: #888; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
+table { border-collapse: collapse; } th { font-weight: 500; text-align: left; }
+.grid { font-size: 13px; } .grid td, .grid thead th { text-align: center; min-width: 1.5rem; padding: 1px 3px; border-bottom: 1px solid var(--line); }
+.grid thead th { position: sticky; top: 0; background: Canvas; } .grid .name { text-align: left; padding-right: 1rem; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+.grid .points { text-align: right; padding-right: .7rem; font-variant-numeric: tabular-nums; } .grid .first { border-left: 1px solid var(--line); }
+.done { color: var(--done); } .wrong { color: #fff; background: var(--wrong); } .open, .waits, .missing, .ungraded { color: var(--soft); }
+.legend span { display: inline-block; min-width: 1.4em; text-align: center; margin-left: 1em; }
+.todos td, .todos th { padding: 2px 1rem 2px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+.bar { display: inline-block; width: 8rem; height: .7em; background: var(--line); margin-right: .5em; } .bar i { display: block; height: 100%; background: var(--done); }
+.student { border-bottom: 1px solid var(--line); padding: .3rem 0; } summary { cursor: pointer; overflow-wrap: anywhere; } small { color: var(--soft); }
+.finding { border-left: 3px solid var(--wrong); padding-left: .8rem; margin: .8rem 0; overflow-wrap: anywhere; } .finding p { margin: .3rem 0; } pre { overflow-x: auto; }
+svg { width: 100%; height: auto; font-size: 11px; } svg text { fill: currentColor; } svg .c { fill: #4a7fb5; } svg .w { fill: var(--wrong); } svg .s { stroke: var(--done); }
+)";
+
+// A link from the grid opens what it leads to.
+constexpr const char* kScript = R"(
+const open = () => { const at = document.getElementById(location.hash.slice(1)); if (at) { at.open = true; at.scrollIntoView(); } };
+addEventListener('hashchange', open); open();
+)";
+
+std::string number(const char* form, double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), form, value);
+  return text.data();
+}
+
+double end_of(const Timeline& timeline) {
+  double end = 1e-6;
+  for (const auto& rank : timeline.ranks) {
+    for (const auto& span : rank) end = std::max(end, span.end);
+  }
+  return end;
+}
+
+}  // namespace
+
+std::string head(const std::string& title) {
+  return "<!doctype html>\n<html lang=en><meta charset=utf-8>"
+         "<meta name=viewport content=\"width=device-width\">"
+         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src "
+         "'unsafe-inline'; script-src 'unsafe-inline'\"><title>" +
+         escaped(title) + "</title><style>" + kStyle + "</style><body>\n";
+}
+
+std::string foot() { return std::string("<script>") + kScript + "</script></body></html>\n"; }
+
+std::string escaped(const std::string& text) {
+  std::string html;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    for (const char c : shown_name(text.substr(begin, end - begin), 20'000)) {
+      switch (c) {
+        case '<':
+          html += "&lt;";
+          break;
+        case '>':
+          html += "&gt;";
+          break;
+        case '&':
+          html += "&amp;";
+          break;
+        case '"':
+          html += "&quot;";
+          break;
+        case '\'':
+          html += "&#39;";
+          break;
+        default:
+          html += c;
+      }
+    }
+    if (end < text.size()) html += '\n';
+    begin = end + 1;
+  }
+  return html;
+}
+
+std::string words(const std::string& id) {
+  auto text = id;
+  std::ranges::replace(text, '_', ' ');
+  return text;
+}
+
+std::string list(const std::vector<std::string>& lines) {
+  std::string html = "<ul>";
+  for (const auto& line : lines) html += "<li>" + escaped(line);
+  return html + "</ul>\n";
+}
+
+std::string bar(size_t part, size_t whole) {
+  const double share =
+      whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return "<span class=bar><i style=\"width:" + number("%.0f", share) + "%\"></i></span>" +
+         std::to_string(part) + " of " + std::to_string(whole);
+}
+
+std::string picture(const Timeline& timeline) {
+  constexpr double left = 60, width = 1000, row = 22;
+  const double end = end_of(timeline);
+  const double height = row * static_cast<double>(timeline.ranks.size()) + 18;
+  const auto x = [&](double seconds) { return number("%.1f", left + width * seconds / end); };
+  std::string svg = "<svg viewBox=\"0 0 1070 " + number("%.0f", height) + "\" role=img>";
+  for (size_t rank = 0; rank < timeline.ranks.size(); ++rank) {
+    const double top = row * static_cast<double>(rank) + 3;
+    svg += "<text x=0 y=" + number("%.0f", top + 13) + ">rank " + std::to_string(rank) + "</text>";
+    for (const auto& span : timeline.ranks[rank]) {
+      const double wide = std::max(1.0, width * (span.end - span.begin) / end);
+      svg += "<rect class=" + std::string(span.ended ? "c" : "w") + " x=" + x(span.begin) +
+             " y=" + number("%.0f", top) + " width=" + number("%.1f", wide) + " height=16><title>" +
+             escaped(span.what) + ", " + number("%.1f", span.begin * 1e3) + " to " +
+             number("%.1f", span.end * 1e3) + " ms" + (span.ended ? "" : ", did not end") +
+             "</title></rect>";
+    }
+  }
+  return "<p><small>The collectives of world size " + std::to_string(timeline.ranks.size()) +
+         " over " + number("%.0f", end * 1e3) + " ms; red: did not end.</small></p>" + svg +
+         "</svg>\n";
+}
+
+}  // namespace checker::grade::page

@@ -1,0 +1,179 @@
+#include "grade/worker.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "box/box.hpp"
+#include "box/enclosure.hpp"
+#include "grade/gather.hpp"
+#include "grade/hand_in_build.hpp"
+#include "judge/check.hpp"
+#include "process/capture.hpp"
+#include "report/json.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+
+namespace checker::grade {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr uint64_t kMegabyte = 1U << 20;
+constexpr uint64_t kMemory = 6ULL << 30, kProcesses = 400;
+constexpr auto kPatience = 60s;
+constexpr BoxLimits kUnpacking{
+    .memory = 1ULL << 30, .processes = 20, .file = 2 * kMegabyte, .processor_seconds = 50};
+
+// What programs leave behind, what they are built in, and what the replay writes do not take each
+// other's space.
+struct Rooms {
+  LimitedFolder runs, build, replay;
+
+  explicit Rooms(const fs::path& folder)
+      : runs(folder / "runs", 1024 * kMegabyte, 20'000),
+        build(folder / "build", 512 * kMegabyte, 1'000),
+        replay(folder / "runs" / "replay", 256 * kMegabyte, 1'000) {}
+};
+
+class Worker {
+ public:
+  Worker(const Project& project, const Task& task, const Box* box)
+      : project_(project),
+        task_(task),
+        ladder_(load_ladder(project.ladder())),
+        recipe_(recipe_of(project)),
+        box_(box) {
+    for (const auto& step : ladder_.steps) {
+      if (!step.todos.empty()) names_.push_back(step.name);
+    }
+  }
+
+  bool run() {
+    try {
+      gather();
+    } catch (const Unreadable& error) {
+      say({{"finished", true}, {"problem", std::string("It cannot be read. ") + error.what()}});
+      return true;
+    }
+    bool all = true;
+    for (const auto& step : ladder_.steps) {
+      if (std::ranges::find(task_.done, step.name) != task_.done.end()) continue;
+      if (gathered_.steps.contains(step.name)) all = judge(step) && all;
+    }
+    if (all) say({{"finished", true}});
+    return all;
+  }
+
+ private:
+  void say(const json& what) const {
+    task_.say(what.dump(-1, ' ', false, json::error_handler_t::replace));
+  }
+
+  void gather() {
+    if (!task_.archive) {
+      gathered_ = gather_folder(task_.hand_in.string(), names_);
+    } else if (!box_) {
+      gathered_ = gather_archive(task_.hand_in.string(), names_);
+    } else {
+      gathered_ = gather_boxed();
+    }
+    json steps = json::array();
+    for (const auto& [step, ignored] : gathered_.steps) steps.push_back(step);
+    say({{"gathered",
+          {{"steps", steps}, {"remarks", gathered_.remarks}, {"version", gathered_.version}}}});
+  }
+
+  // This very program reads the archive, shut in; what comes of it is read as any folder is.
+  Gathered gather_boxed() const {
+    const LimitedFolder room(task_.work / "unpacked", 64 * kMegabyte, 1'000);
+    const auto unpacked = room.path() / "files";
+    const auto program = project_.build / "bin" / "checker";
+    Command command{.arguments = {program.string(), "unpack-hand-in", task_.hand_in.string(),
+                                  unpacked.string()},
+                    .environment = {},
+                    .directory = {}};
+    command.arguments.insert(command.arguments.end(), names_.begin(), names_.end());
+    box_->give(unpacked);
+    const auto ended = capture(
+        box_->wrap(command,
+                   {.read_only = {program, project_.build / "CMakeCache.txt", task_.hand_in},
+                    .writable = {unpacked},
+                    .scratch = {}},
+                   kUnpacking),
+        kPatience);
+    if (ended.interrupted_by) throw Error("Interrupted.");
+    if (ended.out_of_time) throw Unreadable("Unpacking it takes longer than a minute.");
+    if (!ended.success()) throw Unreadable(reason(ended.output));
+    auto gathered = gather_folder(unpacked.string(), names_);
+    for (const auto& line : split_lines(read_file(unpacked / kRemarksFile))) {
+      gathered.remarks.push_back(line);
+    }
+    return gathered;
+  }
+
+  static std::string reason(const std::string& output) {
+    const auto lines = split_lines(output);
+    if (lines.empty()) return "Unpacking it needs more than it is worth.";
+    const std::string_view last = lines.back(), mark = "error: ";
+    return std::string(last.starts_with(mark) ? last.substr(mark.size()) : last);
+  }
+
+  bool judge(const Step& step) const try {
+    const auto place = task_.work / step.digits();
+    std::optional<Rooms> rooms;
+    if (box_) rooms.emplace(place);
+    fs::create_directories(place / "runs");
+    const auto& files = gathered_.steps.at(step.name);
+    const BuildRequest request{.text = files.trainer,
+                               .shown = "steps/" + step.name + "/train.cpp",
+                               .folder = place / "build",
+                               .programs = task_.programs};
+    const HandIn hand_in{
+        .trainer = files.trainer, .job = files.job, .folder = request.folder, .build = [&] {
+          return build_hand_in(project_, recipe_, request, box_);
+        }};
+    CheckOptions options;
+    options.hand_in = &hand_in;
+    options.box = box_;
+    options.keep = (place / "runs").string();
+    options.on_stage = [&](std::string_view stage) {
+      say({{"stage", step.digits() + " " + std::string(stage)}});
+    };
+    const auto report = check_step(project_, ladder_, step, options);
+    task_.say("{\"report\":" + to_json(report) + "}");
+    return true;
+  } catch (const Error& error) {
+    terminal::complain(step.name + ": " + error.what());
+    return false;
+  }
+
+  const Project& project_;
+  const Task& task_;
+  const Ladder ladder_;
+  const Recipe recipe_;
+  const Box* box_;
+  std::vector<std::string> names_;  // of the steps with TODOs
+  Gathered gathered_;
+};
+
+}  // namespace
+
+bool work_on(const Project& project, const Task& task) {
+  if (task.unsafe) return Worker(project, task, nullptr).run();
+  const auto group = ControlGroup::make(kMemory, kProcesses);
+  enclose();
+  auto hidden = task.hidden;
+  hidden.insert(hidden.end(), {project.source, project.build});
+  const Box box(
+      {.system = system_of(project), .hidden = hidden, .user = task.user, .group = group.get()});
+  // From here on, whatever fails in the box is what was handed in.
+  if (const auto why = box.refuses()) throw Error(*why);
+  return Worker(project, task, &box).run();
+}
+
+}  // namespace checker::grade

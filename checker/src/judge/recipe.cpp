@@ -1,0 +1,126 @@
+#include "judge/recipe.hpp"
+
+#include <algorithm>
+
+#include "ladder/ladder.hpp"
+#include "process/ranks.hpp"
+#include "support/error.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string replaced(std::string text, const std::string& part, const std::string& other) {
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + other.size())) {
+    text.replace(at, part.size(), other);
+  }
+  return text;
+}
+
+std::string last_command(const Project& project, const std::string& target) {
+  Command command;
+  command.arguments = {project.ninja, "-C", project.build.string(), "-t", "commands", "-s", target};
+  std::string last;
+  RankOptions options;
+  options.on_line = [&](size_t, bool is_error, std::string_view line) {
+    if (!is_error && !line.starts_with("ninja: ")) last = line;
+    return true;
+  };
+  if (!run_ranks({&command, 1}, options).success() || last.empty()) {
+    throw Error("ninja does not know how " + target + " is built. Mend: ./workbook build");
+  }
+  return last;
+}
+
+// A shell line's words, as far as CMake writes such lines: quotes of both kinds and backslashes.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words(1);
+  char quote = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      words.back() += line[++i];
+    } else if (c == quote) {
+      quote = 0;
+    } else if (!quote && (c == '"' || c == '\'')) {
+      quote = c;
+    } else if (!quote && c == ' ') {
+      if (!words.back().empty()) words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+std::string without_option(const std::string& word) {
+  for (const std::string option : {"-I", "-L", "-Wl,-rpath,"}) {
+    if (word.starts_with(option)) return word.substr(option.size());
+  }
+  return word;
+}
+
+// A precompiled header lies beside the header, and refers to the file that it was made from.
+std::vector<fs::path> beside(const fs::path& input) {
+  return {input, input.string() + ".gch", input.string() + ".cxx"};
+}
+
+}  // namespace
+
+std::string Recipe::with(const std::string& other_source, const std::string& other_object,
+                         const std::string& other_program) const {
+  const auto new_compile = replaced(replaced(compile, source, other_source), object, other_object);
+  const auto new_link = replaced(replaced(link, object, other_object), "-o " + program + " ",
+                                 "-o " + other_program + " ");
+  if (new_compile.find(other_source) == new_compile.npos ||
+      new_link.find(other_program) == new_link.npos) {
+    throw Error("The build's commands have an unknown form: " + compile);
+  }
+  return new_compile + " && { " + new_link + " ; }";
+}
+
+std::string Recipe::version_of(const std::string& text) const {
+  return fingerprint(text + compile + link + libraries);
+}
+
+std::vector<fs::path> Recipe::inputs(const Project& project) const {
+  std::vector<fs::path> found;
+  auto words = words_of(compile);
+  for (auto& word : words_of(link)) words.push_back(std::move(word));
+  for (const auto& word : words) {
+    const auto name = without_option(word);
+    if (name.empty() || name == source || name == program || name.starts_with(object)) continue;
+    const auto path = (project.build / name).lexically_normal();
+    for (const auto& input : beside(path)) {
+      std::error_code not_a_path;
+      const auto in_project = input.lexically_relative(project.source);
+      if (in_project.empty() || *in_project.begin() == ".." || in_project == ".") continue;
+      if (!fs::exists(input, not_a_path) || std::ranges::find(found, input) != found.end())
+        continue;
+      found.push_back(input);
+    }
+  }
+  return found;
+}
+
+// Any trainer is built like any other, so the first step's solution serves for all.
+Recipe recipe_of(const Project& project) {
+  const auto ladder = load_ladder(project.ladder());
+  const auto& step = ladder.steps.front();
+  const std::string target = "solution_" + step.digits();
+  Recipe recipe;
+  recipe.source = (project.source / "solutions" / step.name / "train.cpp").string();
+  recipe.object =
+      "checker/CMakeFiles/" + target + ".dir/__/solutions/" + step.name + "/train.cpp.o";
+  recipe.program = "bin/" + target;
+  recipe.compile = last_command(project, recipe.object);
+  recipe.link = last_command(project, recipe.program);
+  const auto time = fs::last_write_time(project.build / "bin" / "replay").time_since_epoch();
+  recipe.libraries = std::to_string(time.count());
+  return recipe;
+}
+
+}  // namespace checker

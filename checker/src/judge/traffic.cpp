@@ -1,0 +1,49 @@
+#include "judge/traffic.hpp"
+
+#include <algorithm>
+
+namespace checker {
+
+namespace {
+
+// Of one element, whatever its type; counts are of 8 and gradients of 4 or 8.
+constexpr uint64_t kElement = 4;
+
+uint64_t least_traffic(const RankSeen& rank) {
+  uint64_t bytes = 0;
+  for (const auto& group : rank.groups) {
+    if (group.rank != 0 || group.size < 2) continue;
+    for (const auto& collective : rank.collectives) {
+      if (collective.call.group != group.number || !collective.completed) continue;
+      // An absurd size is another rule's business.
+      bytes += (group.size - 1) * kElement * std::min<uint64_t>(collective.call.elements, 1U << 20);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+uint64_t least_traffic(const std::vector<Trial>& trials) {
+  uint64_t bytes = 0;
+  for (const auto& trial : trials) {
+    for (const auto& rank : trial.run.ranks) bytes += least_traffic(rank);
+  }
+  return bytes;
+}
+
+std::optional<Finding> missing_traffic(const std::vector<Trial>& trials, uint64_t passed,
+                                       int todo) {
+  const auto least = least_traffic(trials);
+  if (passed >= least) return std::nullopt;
+  return Finding{todo,
+                 "nothing_passed_between_ranks",
+                 "The ranks claim collectives that did not take place.",
+                 "What a collective reduces or broadcasts passes between the ranks, over the "
+                 "network that they alone had, and its bytes were counted.",
+                 {"at least " + std::to_string(least) + " bytes for the collectives they recorded",
+                  std::to_string(passed) + " bytes passed"},
+                 ""};
+}
+
+}  // namespace checker

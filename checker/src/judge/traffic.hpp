@@ -1,0 +1,20 @@
+#pragma once
+/// Did what the ranks say they exchanged really pass between them? In a box they have a network of
+/// their own, whose bytes the kernel counts.
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "judge/experiment.hpp"
+#include "judge/verdict.hpp"
+
+namespace checker {
+
+/// Bytes that must at least have passed for the collectives that were recorded as completed: in a
+/// group of n ranks, whatever the algorithm, n - 1 of them receive what one holds.
+uint64_t least_traffic(const std::vector<Trial>& trials);
+
+/// A finding if less than that passed.
+std::optional<Finding> missing_traffic(const std::vector<Trial>& trials, uint64_t passed, int todo);
+
+}  // namespace checker

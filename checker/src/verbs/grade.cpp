@@ -1,0 +1,126 @@
+#include <algorithm>
+
+#include "box/box.hpp"
+#include "grade/grading.hpp"
+#include "grade/render.hpp"
+#include "ladder/version.hpp"
+#include "process/build.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+cxxopts::Options grade_command() {
+  cxxopts::Options options("./workbook grade",
+                           "Judges a class: a folder or an archive for each student in DIR.\n");
+  options.add_options()("output", "Where results and reports go", cxxopts::value<std::string>(),
+                        "OUT")("j,jobs", "Hand-ins side by side (default: what fits)",
+                               cxxopts::value<size_t>(), "N")(
+      "scheme", "Points, when work was due, and who is in the class", cxxopts::value<std::string>(),
+      "FILE")("resume", "Judge only what is not judged yet")(
+      "unsafe", "Let programs of students run without a box, with all your rights");
+  options.add_options("hidden")("what", "", cxxopts::value<std::string>());
+  options.parse_positional({"what"});
+  return options;
+}
+
+std::string bar(size_t done, size_t all) {
+  constexpr size_t width = 20;
+  const size_t full = all == 0 ? width : done * width / all;
+  return "[" + std::string(full, '#') + std::string(width - full, '-') + "] " +
+         std::to_string(done) + "/" + std::to_string(all) + " ";
+}
+
+void refuse_without_a_box() {
+  if (const auto why = Box({}).refuses()) {
+    throw Error(*why + " Or, where you trust every one of them: --unsafe");
+  }
+}
+
+void write_reports(const grade::ClassReport& report, const fs::path& output) {
+  write_file(output / "report.json", grade::to_json(report));
+  write_file(output / "report.csv", grade::to_csv(report));
+  write_file(output / "report.xml", grade::to_junit(report));
+  write_file(output / "report.html", grade::to_html(report));
+}
+
+std::set<int> todos_of(const Ladder& ladder) {
+  std::set<int> todos;
+  for (const auto& [number, ignored] : ladder.todos) todos.insert(number);
+  return todos;
+}
+
+// The results of another course, or of another class, are not to be mixed with these.
+void expect_ours(const grade::Store& store, const std::string& course, const fs::path& output,
+                 bool resume) {
+  if (!store.empty() && !resume) {
+    throw Error(output.string() +
+                " holds results already. Mend: --resume goes on with them; or "
+                "another --output.");
+  }
+  const auto before = store.setting("course");
+  if (before && *before != course) {
+    throw Error(output.string() + " holds results of another version of the course (" + *before +
+                ", this is " + course + "). Mend: another --output.");
+  }
+}
+
+}  // namespace
+
+int run_grade(const Project& project, const Arguments& arguments) {
+  const auto parsed = parse(grade_command(), "DIR --output OUT [options]",
+                            "Similar hand-ins are not looked for. Exit status 0: everything was "
+                            "judged, whatever came of it.",
+                            arguments);
+  if (!parsed) return 0;
+  if (!parsed->count("what")) throw UsageError("Which folder holds the hand-ins?");
+  if (!parsed->count("output")) throw UsageError("Where to? --output OUT");
+  const bool unsafe = parsed->count("unsafe") > 0;
+  if (!unsafe) refuse_without_a_box();
+  const auto ladder = load_ladder(project.ladder());
+  grade::GradingOptions options{.folder = fs::absolute((*parsed)["what"].as<std::string>()),
+                                .output = fs::absolute((*parsed)["output"].as<std::string>()),
+                                .scheme = grade::plain_scheme(todos_of(ladder)),
+                                .jobs = grade::fitting_jobs(),
+                                .unsafe = unsafe};
+  if (parsed->count("scheme")) {
+    options.scheme = grade::read_scheme((*parsed)["scheme"].as<std::string>(), todos_of(ladder));
+  }
+  if (parsed->count("jobs")) options.jobs = std::max<size_t>(1, (*parsed)["jobs"].as<size_t>());
+  const auto hand_ins = grade::find_submissions(options.folder);
+  for (const auto& name : hand_ins.ignored) {
+    terminal::say("  not a hand-in: " + grade::shown_name(name));
+  }
+  fs::create_directories(options.output);
+  grade::Store store(options.output / "results.db");
+  const auto course = course_version(project);
+  expect_ours(store, course, options.output, parsed->count("resume") > 0);
+  store.set("course", course);
+
+  const std::vector<std::string> needed{"replay", "solution_01"};
+  build_targets(project, needed, "building what programs are made with");
+  terminal::Stage stage("judging " + count_of(hand_ins.all.size(), "hand-in"));
+  options.on_progress = [&](size_t done, size_t all, std::string_view what) {
+    stage.note(bar(done, all) + std::string(what));
+  };
+  const auto report = grade::grade_class(project, ladder, hand_ins, store, options);
+  stage.done();
+  write_reports(report, options.output);
+  terminal::say("");
+  for (const auto& line : grade::to_lines(report, terminal::width())) terminal::say(line);
+  terminal::say("");
+  terminal::say("  " + (options.output / "report.html").string() + ", and .json, .csv, .xml");
+  const bool all_judged = std::ranges::none_of(report.students, [](const grade::Student& student) {
+    return !student.problem.empty() && student.possible == 0;
+  });
+  return all_judged ? 0 : 1;
+}
+
+}  // namespace checker
