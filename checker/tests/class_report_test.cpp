@@ -127,6 +127,34 @@ TEST(ClassJson, HoldsEverythingAndIsJsonWhateverTheNames) {
   EXPECT_EQ(value.at("course"), "0.1.0-test");
 }
 
+// What a JSON Schema validator of others says.
+TEST(ClassJson, FollowsItsSchema) {
+  if (testing::run_program({"python3", "-c", "import jsonschema"}).status != 0) {
+    GTEST_SKIP() << "no python3-jsonschema";
+  }
+  auto one = student(kHostile, {half_done()});
+  one.reports[0].timeline = Timeline{{{{0, 0.1, "all_reduce of 2 float64 (SUM)"}}}};
+  one.reports[0].compile_error = CompileError{"train.cpp:1", "expected ';'", "int main("};
+  one.handed_in = Time();
+  auto absent = student("erin", {});
+  absent.absent = true;
+  const TemporaryFolder folder;
+  const auto check = [&](const std::string& text) {
+    write_file(folder.path() / "report.json", text);
+    return testing::run_program(
+        {"python3", "-c",
+         "import json, sys, jsonschema\n"
+         "jsonschema.validate(*[json.load(open(name)) for name in sys.argv[1:]])",
+         (folder.path() / "report.json").string(),
+         PROJECT_FOLDER "/checker/src/grade/class.schema.json"});
+  };
+  const auto whole = check(to_json(class_of({one, absent})));
+  EXPECT_EQ(whole.status, 0) << whole.text;
+  auto spoilt = json::parse(to_json(class_of({one})));
+  spoilt["students"][0]["todos"]["10"]["mark"] = "perhaps";
+  EXPECT_NE(check(spoilt.dump()).status, 0);
+}
+
 TEST(ClassJUnit, IsXmlWhateverTheNames) {
   pugi::xml_document document;
   const auto xml = to_junit(class_of({student(kHostile, {half_done()})}));

@@ -95,6 +95,22 @@ TEST_F(GradeTest, EachGetsHisOwnVerdictAndNothingIsLeft) {
   EXPECT_THAT(again.text, HasSubstr("--resume"));
 }
 
+// What a student packs is what is graded.
+TEST_F(GradeTest, APackedCourseIsReadAgain) {
+  fs::create_directories(folder_.path() / "class");
+  const auto packed = testing::run_program(
+      {CHECKER_PROGRAM, "pack", "--output", (folder_.path() / "class" / "alice.tar.gz").string()});
+  EXPECT_EQ(packed.status, 0) << packed.text;
+  const auto ran = testing::run_program(command({}));
+  EXPECT_EQ(ran.status, 0) << ran.text;
+  const auto alice = report().at("students").at(0);
+  EXPECT_EQ(alice.at("name"), "alice");
+  EXPECT_EQ(alice.at("course"), report().at("course"));
+  for (const auto& [todo, entry] : alice.at("todos").items()) {
+    EXPECT_NE(entry.at("mark"), "missing") << todo;
+  }
+}
+
 // The checker is killed while it grades, and then goes on where it was.
 TEST_F(GradeTest, WhatIsJudgedIsNotJudgedAgainAfterAKill) {
   hand_in("alice/02.cpp", "int main() { return nonsense; }\n");

@@ -55,9 +55,8 @@ void make_parents(const fs::path& path, std::set<fs::path>& made, std::vector<st
 }
 
 // Namespaces of its own, but for the network, which is the enclosure's; nothing of it outlives us.
-const std::vector<std::string> kAlone{
-    "--unshare-pid",     "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-    "--die-with-parent", "--new-session", "--hostname",    "box"};
+const std::vector<std::string> kAlone{"--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+                                      "--new-session", "--hostname",    "box"};
 
 // Who it is in there. Root becomes somebody else, whose processes the kernel counts for himself.
 std::vector<std::string> without_rights() {
@@ -136,14 +135,18 @@ std::vector<std::string> Box::mounts(const Sight& sight) const {
 }
 
 Command Box::wrap(const Command& command, const Sight& sight, const BoxLimits& limits) const {
+  const auto& on = options_.protections;
+  const auto* group = on.limits ? options_.group : nullptr;
   Command boxed;
-  boxed.only_environment = true;
+  boxed.only_environment = on.environment;
   boxed.directory = "/";
-  boxed.arguments = through(options_.group);
+  boxed.arguments = through(group);
   boxed.arguments.emplace_back("bwrap");
   append(boxed.arguments, kAlone);
-  append(boxed.arguments, without_rights());
-  append(boxed.arguments, mounts(sight));
+  if (on.processes) append(boxed.arguments, {"--unshare-pid", "--die-with-parent"});
+  if (on.rights) append(boxed.arguments, without_rights());
+  append(boxed.arguments,
+         on.sight ? mounts(sight) : std::vector<std::string>{"--dev-bind", "/", "/"});
   append(boxed.arguments, {"--chdir", command.directory.empty() ? "/" : command.directory.string(),
                            "--setenv", "HOME", "/tmp"});
   for (const auto& entry : command.environment) {
@@ -151,8 +154,8 @@ Command Box::wrap(const Command& command, const Sight& sight, const BoxLimits& l
     append(boxed.arguments, {"--setenv", entry.substr(0, equals), entry.substr(equals + 1)});
   }
   boxed.arguments.emplace_back("--");
-  append(boxed.arguments, as_user(options_.user));
-  append(boxed.arguments, limited(limits, options_.group != nullptr));
+  if (on.rights) append(boxed.arguments, as_user(options_.user));
+  if (on.limits) append(boxed.arguments, limited(limits, group != nullptr));
   append(boxed.arguments, command.arguments);
   boxed.environment = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
                        "LC_ALL=C.UTF-8"};

@@ -22,6 +22,16 @@ struct BoxLimits {
   uint64_t processor_seconds = 100;  ///< of each process
 };
 
+/// What a box keeps from its programs, one by one. All of it, but in tests that show that an attack
+/// is one.
+struct Protections {
+  bool sight = true;        ///< only what is shown is there, and only writable where it may be
+  bool processes = true;    ///< none outside is seen, and none outlives its program
+  bool environment = true;  ///< of ours there is none
+  bool rights = true;       ///< it is nobody, and may do nothing special
+  bool limits = true;       ///< BoxLimits hold, and those of the control group
+};
+
 /// What a program in the box sees besides the system's programs and libraries, all of it where it
 /// lies outside.
 struct Sight {
@@ -38,6 +48,7 @@ class Box {
     std::vector<std::filesystem::path> system, hidden;
     uint32_t user = 61'000;
     const ControlGroup* group = nullptr;
+    Protections protections = {};
   };
   explicit Box(Options options) : options_(std::move(options)) {}
 

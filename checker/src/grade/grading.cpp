@@ -9,6 +9,7 @@
 
 #include "box/control_group.hpp"
 #include "ladder/version.hpp"
+#include "process/lines.hpp"
 #include "process/ranks.hpp"
 #include "report/json.hpp"
 #include "support/error.hpp"
@@ -32,15 +33,21 @@ class Desk {
       : store_(store),
         options_(options),
         pending_(std::move(pending)),
+        said_(pending_.size()),
         last_words_(pending_.size()),
         finished_(pending_.size()) {}
 
-  void line(size_t worker, bool is_error, std::string_view text) {
-    const auto said = is_error ? json() : json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!said.is_object()) {
-      last_words_[worker] = text;
+  void line(size_t worker, bool is_error, std::string_view piece) {
+    if (is_error) {
+      last_words_[worker] = piece;
       return;
     }
+    auto& text = said_[worker];
+    text += piece;
+    const auto said = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!said.is_object() && piece.size() == LineCutter::longest) return;  // there is more of it
+    text.clear();
+    if (!said.is_object()) return;
     const auto& name = pending_[worker]->name;
     if (const auto stage = said.find("stage"); stage != said.end()) {
       progress(shown_name(name, 24) + " " + stage->get<std::string>());
@@ -74,7 +81,7 @@ class Desk {
   Store& store_;
   const GradingOptions& options_;
   std::vector<const Submission*> pending_;
-  std::vector<std::string> last_words_;
+  std::vector<std::string> said_, last_words_;  // the beginning of a long line; on standard error
   std::vector<bool> finished_;
   size_t done_ = 0;
 };

@@ -169,8 +169,11 @@ bool work_on(const Project& project, const Task& task) {
   enclose();
   auto hidden = task.hidden;
   hidden.insert(hidden.end(), {project.source, project.build});
-  const Box box(
-      {.system = system_of(project), .hidden = hidden, .user = task.user, .group = group.get()});
+  const Box box({.system = system_of(project),
+                 .hidden = hidden,
+                 .user = task.user,
+                 .group = group.get(),
+                 .protections = task.protections});
   // From here on, whatever fails in the box is what was handed in.
   if (const auto why = box.refuses()) throw Error(*why);
   return Worker(project, task, &box).run();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "box/box.hpp"
 #include "support/project.hpp"
 
 namespace checker::grade {
@@ -19,6 +20,7 @@ struct Task {
   std::vector<std::string> done;  ///< steps that need not be judged again
   uint32_t user = 0;
   bool unsafe = false;  ///< without a box
+  Protections protections = {};
   /// Takes one line of JSON: {"gathered": ...}, {"stage": ...}, {"report": ...}, at last
   /// {"finished": true} with "problem" where the hand-in cannot be read.
   std::function<void(const std::string& line)> say;

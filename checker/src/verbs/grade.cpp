@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "box/box.hpp"
 #include "grade/grading.hpp"
@@ -29,6 +31,18 @@ cxxopts::Options grade_command() {
   options.add_options("hidden")("what", "", cxxopts::value<std::string>());
   options.parse_positional({"what"});
   return options;
+}
+
+// Compilers are started by lines for a shell, in which these paths stand as they are.
+void expect_plain(const fs::path& output) {
+  const bool plain = std::ranges::all_of(output.string(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("/._-+").find(c) != std::string_view::npos;
+  });
+  if (plain) return;
+  throw Error("--output " + output.string() +
+              ": hand-ins are built in there, which a path of letters, digits and . _ - + allows "
+              "only. Mend: another --output.");
 }
 
 std::string bar(size_t done, size_t all) {
@@ -94,6 +108,7 @@ int run_grade(const Project& project, const Arguments& arguments) {
     options.scheme = grade::read_scheme((*parsed)["scheme"].as<std::string>(), todos_of(ladder));
   }
   if (parsed->count("jobs")) options.jobs = std::max<size_t>(1, (*parsed)["jobs"].as<size_t>());
+  expect_plain(options.output);
   const auto hand_ins = grade::find_submissions(options.folder);
   for (const auto& name : hand_ins.ignored) {
     terminal::say("  not a hand-in: " + grade::shown_name(name));
