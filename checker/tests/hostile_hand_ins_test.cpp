@@ -113,6 +113,7 @@ class HostileHandInTest : public ::testing::TestWithParam<HostileHandIn> {
                        .user = 61'999,
                        .unsafe = false,
                        .protections = protections,
+                       .worlds = {1},
                        .say = [&](const std::string& line) { all += line + "\n"; }};
       Project project;
       project.source = PROJECT_FOLDER;

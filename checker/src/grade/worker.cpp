@@ -140,6 +140,7 @@ class Worker {
     CheckOptions options;
     options.hand_in = &hand_in;
     options.box = box_;
+    options.worlds = task_.worlds;
     options.keep = (place / "runs").string();
     options.on_stage = [&](std::string_view stage) {
       say({{"stage", step.digits() + " " + std::string(stage)}});

@@ -21,6 +21,7 @@ struct Task {
   uint32_t user = 0;
   bool unsafe = false;  ///< without a box
   Protections protections = {};
+  std::vector<int> worlds = {1, 2, 3};
   /// Takes one line of JSON: {"gathered": ...}, {"stage": ...}, {"report": ...}, at last
   /// {"finished": true} with "problem" where the hand-in cannot be read.
   std::function<void(const std::string& line)> say;
