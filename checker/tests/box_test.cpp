@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "box/enclosure.hpp"
-#include "files.hpp"
+#include "box_fixture.hpp"
 #include "process/capture.hpp"
 #include "support/files.hpp"
 
@@ -16,11 +15,11 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class BoxTest : public ::testing::Test {
+class BoxTest : public testing::BoxedTest {
  protected:
   void SetUp() override {
-    if (const auto why = Box({}).refuses()) GTEST_SKIP() << *why;
-    fs::permissions(folder_.path(), fs::perms(0755));
+    BoxedTest::SetUp();
+    if (IsSkipped()) return;
     shown_ = folder_.path() / "shown";
     own_ = folder_.path() / "own";
     write_file(shown_ / "file", "what is shown");
@@ -35,7 +34,6 @@ class BoxTest : public ::testing::Test {
         box_.wrap(command, {.read_only = {shown_}, .writable = {own_}, .scratch = own_}, limits));
   }
 
-  TemporaryFolder folder_;
   fs::path shown_, own_;
   Box box_{{}};
 };

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "box/box.hpp"
+#include "box_fixture.hpp"
 #include "files.hpp"
 #include "grade/store.hpp"
 #include "ladder/ladder.hpp"
@@ -24,13 +24,8 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class GradeTest : public ::testing::Test {
+class GradeTest : public testing::BoxedTest {
  protected:
-  void SetUp() override {
-    if (const auto why = Box({}).refuses()) GTEST_SKIP() << *why;
-    fs::permissions(folder_.path(), fs::perms(0755));
-  }
-
   std::string trainer(const std::string& step, Rendering rendering) const {
     return render(ladder_, ladder_.trainer, ladder_.step(step), rendering);
   }
@@ -54,7 +49,6 @@ class GradeTest : public ::testing::Test {
     return "no such student";
   }
 
-  TemporaryFolder folder_;
   const Ladder ladder_ = load_ladder(testing::project_ladder());
 };
 

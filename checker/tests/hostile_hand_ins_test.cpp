@@ -6,10 +6,10 @@
 
 #include <csignal>
 
-#include "box/box.hpp"
-#include "files.hpp"
+#include "box_fixture.hpp"
 #include "grade/worker.hpp"
 #include "support/files.hpp"
+#include "support/text.hpp"
 
 namespace checker {
 namespace {
@@ -72,23 +72,18 @@ constexpr const char* kProgram = R"(
 int main() { %s }
 )";
 
-class HostileHandInTest : public ::testing::TestWithParam<HostileHandIn> {
+class HostileHandInTest : public testing::BoxedTest,
+                          public ::testing::WithParamInterface<HostileHandIn> {
  protected:
   void SetUp() override {
-    if (const auto why = Box({}).refuses()) GTEST_SKIP() << *why;
+    BoxedTest::SetUp();
+    if (IsSkipped()) return;
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to let go of single protections";
-    fs::permissions(folder_.path(), fs::perms(0755));
     write_file(secret() / "solution", "answer");
     fs::permissions(secret(), fs::perms(0777));  // nothing but the box keeps anybody out
-    std::string code = GetParam().code;
-    for (size_t at = code.find('@'); at != code.npos; at = code.find('@', at + 1)) {
-      code.replace(at, 1, secret().string());
-    }
-    for (size_t at = code.find('#'); at != code.npos; at = code.find('#', at + 1)) {
-      code.replace(at, 1, std::to_string(::getpid()));
-    }
-    std::string text = kProgram;
-    text.replace(text.find("%s"), 2, code);
+    auto code = replaced(GetParam().code, "@", secret().string());
+    code = replaced(std::move(code), "#", std::to_string(::getpid()));
+    const auto text = replaced(kProgram, "%s", code);
     write_file(folder_.path() / "hand-in" / "02.cpp", text);
     fs::create_directories(folder_.path() / "programs");
   }
@@ -132,8 +127,6 @@ class HostileHandInTest : public ::testing::TestWithParam<HostileHandIn> {
     EXPECT_EQ(status, 0) << read_file(said);
     return read_file(said);
   }
-
-  TemporaryFolder folder_;
 };
 
 TEST_P(HostileHandInTest, DoesNoHarm) {

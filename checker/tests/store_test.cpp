@@ -32,7 +32,7 @@ TEST(Store, GivesBackWhatItWasGiven) {
     EXPECT_TRUE(store.empty());
     store.set("course", "1");
     store.begin(name, "stamp");
-    store.gathered(name, {.remarks = {"one", "two"}, .steps = {"04_ddp"}, .version = "0.1"});
+    store.gathered(name, {.remarks = {"one", "two"}, .version = "0.1"});
     store.add(name, report_on("04_ddp"));
   }
   Store again(folder.path() / "results.db");

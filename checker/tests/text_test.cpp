@@ -68,5 +68,10 @@ TEST(Text, SaysTimesAndCounts) {
   EXPECT_EQ(count_of(0, "file"), "0 files");
 }
 
+TEST(Replaced, ReplacesEveryOccurrenceOnce) {
+  EXPECT_EQ(replaced("a, b, a", "a", "aa"), "aa, b, aa");
+  EXPECT_EQ(replaced("nothing of it", "x", "y"), "nothing of it");
+}
+
 }  // namespace
 }  // namespace checker

@@ -1,6 +1,5 @@
 #include "box/box.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "process/capture.hpp"
 #include "support/error.hpp"
+#include "support/files.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -29,11 +29,6 @@ bool we_are_root() {
 
 void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
   to.insert(to.end(), more.begin(), more.end());
-}
-
-bool lies_in(const fs::path& path, const fs::path& folder) {
-  const auto relative = path.lexically_relative(folder);
-  return !relative.empty() && *relative.begin() != "..";
 }
 
 // The machine's programs and libraries, and what the loader and compilers look up.
@@ -197,23 +192,18 @@ std::optional<std::string> Box::refuses() const {
 }
 
 std::vector<fs::path> system_of(const Project& project) {
-  const auto cache = cmake_cache(project.build);
-  const auto value = [&](const std::string& name) {
-    const auto entry = cache.find(name);
-    return entry == cache.end() ? fs::path() : fs::path(entry->second);
-  };
   std::vector<fs::path> folders;
   const auto add = [&](const fs::path& folder) {
     std::error_code absent;
     if (fs::exists(folder, absent) && !lies_in(folder, "/usr")) folders.push_back(folder);
   };
-  const auto torch = value("LIBTORCH_ROOT");
+  const fs::path torch = cached(project, "LIBTORCH_ROOT");
   for (const auto& folder : {torch / "lib", torch / "include", torch.parent_path() / "nvidia"}) {
     add(folder);
   }
   // <prefix>/bin/clang++, wherever that is: its own headers and libraries lie beside it.
   std::error_code absent;
-  const auto compiler = fs::canonical(value("CMAKE_CXX_COMPILER"), absent);
+  const auto compiler = fs::canonical(cached(project, "CMAKE_CXX_COMPILER"), absent);
   if (!absent) add(compiler.parent_path().parent_path());
   return folders;
 }

@@ -53,7 +53,7 @@ class Box {
   explicit Box(Options options) : options_(std::move(options)) {}
 
   /// The same command in the box. Its environment is what the command says, and no more; its exit
-  /// status is the program's, or 128 + the signal that killed it (see outcome).
+  /// status is the program's, or 128 + the signal that killed it (see outcome_in_box).
   Command wrap(const Command& command, const Sight& sight, const BoxLimits& limits = {}) const;
 
   /// Why programs cannot be shut in here, with what mends it; nothing where they can.

@@ -3,7 +3,7 @@
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX's
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <string>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kName = "worldsize-";
+const std::string kName = "worldsize-";
 
 // Where new groups may stand: below our own, or, as version 2 wants no processes beside groups,
 // beside it. By controller; version 2's one tree stands for all.
@@ -44,23 +44,16 @@ std::vector<Place> places() {
   return found;
 }
 
-bool write_into(const fs::path& file, const std::string& text) {
-  std::ofstream stream(file);
-  stream << text;
-  stream.close();
-  return !stream.fail();
-}
-
 bool set_limits(const Place& place, const fs::path& folder, uint64_t memory, uint64_t processes) {
   const auto bytes = std::to_string(memory), count = std::to_string(processes);
-  if (place.controllers == "pids") return write_into(folder / "pids.max", count);
+  if (place.controllers == "pids") return write_in_place(folder / "pids.max", count);
   if (place.controllers == "memory") {
-    write_into(folder / "memory.swappiness", "0");
-    return write_into(folder / "memory.limit_in_bytes", bytes);
+    write_in_place(folder / "memory.swappiness", "0");
+    return write_in_place(folder / "memory.limit_in_bytes", bytes);
   }
-  write_into(place.folder / "cgroup.subtree_control", "+memory +pids");
-  write_into(folder / "memory.swap.max", "0");
-  return write_into(folder / "memory.max", bytes) && write_into(folder / "pids.max", count);
+  write_in_place(place.folder / "cgroup.subtree_control", "+memory +pids");
+  write_in_place(folder / "memory.swap.max", "0");
+  return write_in_place(folder / "memory.max", bytes) && write_in_place(folder / "pids.max", count);
 }
 
 std::vector<pid_t> members(const fs::path& group) {
@@ -105,7 +98,7 @@ void ControlGroup::remove_orphans() {
     for (const auto& entry : fs::directory_iterator(place.folder, absent)) {
       const auto name = entry.path().filename().string();
       if (!name.starts_with(kName)) continue;
-      const auto owner = static_cast<pid_t>(std::atol(name.c_str() + std::string(kName).size()));
+      const auto owner = whole_number(name.substr(kName.size()), 0);
       if (::kill(owner, 0) != 0 && errno == ESRCH) empty_and_remove(entry.path());
     }
   }

@@ -13,6 +13,7 @@
 
 #include "lab/isolation.hpp"
 #include "support/error.hpp"
+#include "support/files.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -20,10 +21,7 @@ namespace checker {
 namespace {
 
 void write_to_file(const char* file, const std::string& text) {
-  std::ofstream stream(file);
-  stream << text;
-  stream.close();
-  if (!stream) throw Error(std::string("Cannot write ") + file + ".");
+  if (!write_in_place(file, text)) throw Error(std::string("Cannot write ") + file + ".");
 }
 
 // Whoever is not root is, in a user namespace of his own, and may do there what follows.

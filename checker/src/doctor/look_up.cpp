@@ -38,12 +38,6 @@ std::optional<std::string> answer_of(const std::vector<std::string>& command) {
   return std::nullopt;
 }
 
-std::string cached(const Project& project, const std::string& name) {
-  const auto cache = cmake_cache(project.build);
-  const auto entry = cache.find(name);
-  return entry == cache.end() ? "" : entry->second;
-}
-
 std::string version_behind(const std::string& text, const std::string& word) {
   const auto from = text.find(word);
   if (from == text.npos) return "";

@@ -1,5 +1,5 @@
 #pragma once
-/// Short questions to other programs and to the build.
+/// Short questions to other programs and to headers.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -12,9 +12,6 @@ namespace checker::doctor {
 /// What a command says, without blanks around it; nothing if it is not there, fails, or takes
 /// longer than ten seconds.
 std::optional<std::string> answer_of(const std::vector<std::string>& command);
-
-/// The entry of this name in the build's CMakeCache.txt; empty if there is none.
-std::string cached(const Project& project, const std::string& name);
 
 /// "13.0" from text that holds "V13.0.88" after the word "release", as "580.95.05" after "": the
 /// first version number behind a word; empty if there is none.

@@ -43,7 +43,7 @@ std::string to_csv(const ClassReport& report) {
             number(student.possible) + ',' + cell(state_of(student)) + ',' +
             cell(student.handed_in ? in_words(*student.handed_in) : "");
     for (const auto& [todo, mark] : student.marks) {
-      const auto* finding = mark == Mark::wrong ? student.finding(todo) : nullptr;
+      const auto* finding = student.finding(todo);
       text += ',' + cell(name_of(mark) + (finding ? ": " + finding->id : ""));
     }
     text += ',' + cell(student.problem) + "\r\n";

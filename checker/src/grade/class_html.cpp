@@ -34,7 +34,7 @@ std::string grid(const ClassReport& report) {
     step.clear();
     for (const auto& [todo, mark] : student.marks) {
       const bool first = std::exchange(step, report.steps.at(todo)) != report.steps.at(todo);
-      const auto* finding = mark == Mark::wrong ? student.finding(todo) : nullptr;
+      const auto* finding = student.finding(todo);
       html += "<td class=\"" + css_class(mark) + (first ? " first" : "") + "\" title=\"" +
               page::escaped("TODO " + std::to_string(todo) + ": " + name_of(mark) +
                             (finding ? ", " + finding->what : "")) +

@@ -13,9 +13,7 @@ json from_student(const Student& student) {
   json todos = json::object();
   for (const auto& [todo, mark] : student.marks) {
     json entry{{"mark", name_of(mark)}};
-    if (const auto* finding = student.finding(todo); finding && mark == Mark::wrong) {
-      entry["finding"] = finding->id;
-    }
+    if (const auto* finding = student.finding(todo)) entry["finding"] = finding->id;
     todos[std::to_string(todo)] = entry;
   }
   json reports = json::array();

@@ -35,7 +35,7 @@ void add_case(pugi::xml_node suite, const ClassReport& report, const Student& st
   if (mark == Mark::done) return;
   const bool skipped = mark == Mark::not_graded;
   auto why = test.append_child(skipped ? "skipped" : "failure");
-  const auto* finding = mark == Mark::wrong ? student.finding(todo) : nullptr;
+  const auto* finding = student.finding(todo);
   set(why, "message", finding ? finding->what : name_of(mark));
   if (!skipped) set(why, "type", finding ? finding->id : name_of(mark));
   if (finding) why.text().set(printable(in_words(*finding)).c_str());

@@ -48,6 +48,8 @@ size_t character_at(const std::string& text, size_t at) {
 }  // namespace
 
 const Finding* Student::finding(int todo) const {
+  const auto mark = marks.find(todo);
+  if (mark == marks.end() || mark->second != Mark::wrong) return nullptr;
   for (const auto& report : reports) {
     for (const auto& verdict : report.verdicts) {
       if (verdict.todo == todo && !verdict.findings.empty()) return &verdict.findings.front();
@@ -84,7 +86,6 @@ std::vector<TodoSummary> ClassReport::by_todo() const {
     std::map<std::string, size_t> kinds;
     for (const auto& student : students) {
       ++summary.counts[student.marks.at(todo)];
-      if (student.marks.at(todo) != Mark::wrong) continue;
       if (const auto* finding = student.finding(todo)) ++kinds[finding->id];
     }
     summary.findings.assign(kinds.begin(), kinds.end());

@@ -53,7 +53,6 @@ class Desk {
       progress(shown_name(name, 24) + " " + stage->get<std::string>());
     } else if (const auto found = said.find("gathered"); found != said.end()) {
       store_.gathered(name, {.remarks = found->at("remarks").get<std::vector<std::string>>(),
-                             .steps = found->at("steps").get<std::vector<std::string>>(),
                              .version = found->at("version").get<std::string>()});
     } else if (const auto report = said.find("report"); report != said.end()) {
       store_.add(name, report_from_json(report->dump()));

@@ -47,8 +47,9 @@ class Kept {
 
 Command boxed(const Project& project, const Recipe& recipe, const BuildRequest& request,
               const Command& command, const Box& box) {
-  Sight sight{.read_only = recipe.inputs(project), .writable = {request.folder}, .scratch = {}};
-  sight.scratch = request.folder / "scratch";
+  const Sight sight{.read_only = recipe.inputs(project),
+                    .writable = {request.folder},
+                    .scratch = request.folder / "scratch"};
   box.give(request.folder);
   box.give(sight.scratch);
   return box.wrap(command, sight, kLimits);

@@ -16,7 +16,7 @@ constexpr const char* kTables = R"(
   CREATE TABLE IF NOT EXISTS hand_in (
     student BLOB PRIMARY KEY, stamp TEXT NOT NULL, finished INTEGER NOT NULL DEFAULT 0,
     problem TEXT NOT NULL DEFAULT '',
-    remarks TEXT NOT NULL DEFAULT '', steps TEXT NOT NULL DEFAULT '',
+    remarks TEXT NOT NULL DEFAULT '',
     version TEXT NOT NULL DEFAULT '');
   CREATE TABLE IF NOT EXISTS report (
     student BLOB NOT NULL, step TEXT NOT NULL, json TEXT NOT NULL,
@@ -103,15 +103,14 @@ bool Store::empty() const {
 
 std::optional<Stored> Store::find(const std::string& student) const {
   Statement look(database_.get(),
-                 "SELECT stamp, finished, problem, remarks, steps, version FROM hand_in "
+                 "SELECT stamp, finished, problem, remarks, version FROM hand_in "
                  "WHERE student = ?");
   if (!look.student(student).next()) return std::nullopt;
   Stored stored{.stamp = look.text_of(0),
                 .finished = look.truth_of(1),
                 .problem = look.text_of(2),
                 .remarks = split_lines(look.text_of(3)),
-                .steps = split_lines(look.text_of(4)),
-                .version = look.text_of(5),
+                .version = look.text_of(4),
                 .reports = {}};
   Statement reports(database_.get(), "SELECT json FROM report WHERE student = ? ORDER BY step");
   reports.student(student);
@@ -131,10 +130,8 @@ void Store::begin(const std::string& student, const std::string& stamp) {
 }
 
 void Store::gathered(const std::string& student, const Stored& what) {
-  Statement(database_.get(),
-            "UPDATE hand_in SET remarks = ?, steps = ?, version = ? WHERE student = ?")
+  Statement(database_.get(), "UPDATE hand_in SET remarks = ?, version = ? WHERE student = ?")
       .text(join(what.remarks, "\n"))
-      .text(join(what.steps, "\n"))
       .text(what.version)
       .student(student)
       .next();

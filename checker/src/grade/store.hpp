@@ -15,10 +15,10 @@ namespace checker::grade {
 
 /// One student's hand-in as far as it has been judged.
 struct Stored {
-  std::string stamp;                        ///< changes with what was handed in
-  bool finished = false;                    ///< every step of it is judged
-  std::string problem;                      ///< why what was handed in cannot be read
-  std::vector<std::string> remarks, steps;  ///< what gathering said and found
+  std::string stamp;                 ///< changes with what was handed in
+  bool finished = false;             ///< every step of it is judged
+  std::string problem;               ///< why what was handed in cannot be read
+  std::vector<std::string> remarks;  ///< what gathering said
   std::string version;
   std::vector<Report> reports;
 };

@@ -82,10 +82,7 @@ class Worker {
     } else {
       gathered_ = gather_boxed();
     }
-    json steps = json::array();
-    for (const auto& [step, ignored] : gathered_.steps) steps.push_back(step);
-    say({{"gathered",
-          {{"steps", steps}, {"remarks", gathered_.remarks}, {"version", gathered_.version}}}});
+    say({{"gathered", {{"remarks", gathered_.remarks}, {"version", gathered_.version}}}});
   }
 
   // This very program reads the archive, shut in; what comes of it is read as any folder is.

@@ -5,6 +5,7 @@
 #include "ladder/ladder.hpp"
 #include "process/ranks.hpp"
 #include "support/error.hpp"
+#include "support/files.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -12,13 +13,6 @@ namespace checker {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string replaced(std::string text, const std::string& part, const std::string& other) {
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + other.size())) {
-    text.replace(at, part.size(), other);
-  }
-  return text;
-}
 
 std::string last_command(const Project& project, const std::string& target) {
   Command command;
@@ -96,8 +90,7 @@ std::vector<fs::path> Recipe::inputs(const Project& project) const {
     const auto path = (project.build / name).lexically_normal();
     for (const auto& input : beside(path)) {
       std::error_code not_a_path;
-      const auto in_project = input.lexically_relative(project.source);
-      if (in_project.empty() || *in_project.begin() == ".." || in_project == ".") continue;
+      if (!lies_in(input, project.source) || input == project.source) continue;
       if (!fs::exists(input, not_a_path) || std::ranges::find(found, input) != found.end())
         continue;
       found.push_back(input);

@@ -22,8 +22,6 @@ uint64_t least_traffic(const RankSeen& rank) {
   return bytes;
 }
 
-}  // namespace
-
 uint64_t least_traffic(const std::vector<Trial>& trials) {
   uint64_t bytes = 0;
   for (const auto& trial : trials) {
@@ -31,6 +29,8 @@ uint64_t least_traffic(const std::vector<Trial>& trials) {
   }
   return bytes;
 }
+
+}  // namespace
 
 std::optional<Finding> missing_traffic(const std::vector<Trial>& trials, uint64_t passed,
                                        int todo) {

@@ -10,11 +10,8 @@
 
 namespace checker {
 
-/// Bytes that must at least have passed for the collectives that were recorded as completed: in a
-/// group of n ranks, whatever the algorithm, n - 1 of them receive what one holds.
-uint64_t least_traffic(const std::vector<Trial>& trials);
-
-/// A finding if less than that passed.
+/// A finding if fewer bytes passed than the collectives that were recorded as completed take at
+/// least: in a group of n ranks, whatever the algorithm, n - 1 of them receive what one holds.
 std::optional<Finding> missing_traffic(const std::vector<Trial>& trials, uint64_t passed, int todo);
 
 }  // namespace checker

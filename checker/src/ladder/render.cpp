@@ -75,7 +75,7 @@ std::string substitute(std::string line, const Step& step, Rendering which) {
   const std::pair<std::string_view, std::string> values[] = {
       {"@NAME@", step.name}, {"@PROGRAM@", program + step.digits()}};
   for (const auto& [name, value] : values) {
-    for (size_t at; (at = line.find(name)) != line.npos;) line.replace(at, name.size(), value);
+    line = replaced(std::move(line), name, value);
   }
   return line;
 }
@@ -158,10 +158,8 @@ void check_continuity(const Ladder& whole) {
       Step before = ladder.steps[i - 1];
       before.name = ladder.steps[i].name;
       const auto given = render(ladder, *source, ladder.steps[i], Rendering::step);
-      auto solved = render(ladder, *source, before, Rendering::solution);
-      for (size_t at; (at = solved.find("bin/solution_")) != solved.npos;) {
-        solved.replace(at, 13, "bin/step_");
-      }
+      const auto solved = replaced(render(ladder, *source, before, Rendering::solution),
+                                   "bin/solution_", "bin/step_");
       if (strip_comments(given, source->comment()) == strip_comments(solved, source->comment())) {
         continue;
       }

@@ -10,9 +10,8 @@ std::string course_version(const Project& project) {
   for (const char* file : {"ladder.yaml", "trainer.cpp", "job.sbatch"}) {
     all += read_file(project.ladder() / file);
   }
-  const auto cache = cmake_cache(project.build);
-  const auto version = cache.find("CMAKE_PROJECT_VERSION");
-  return (version == cache.end() ? "0" : version->second) + "-" + fingerprint(all).substr(0, 8);
+  const auto version = cached(project, "CMAKE_PROJECT_VERSION");
+  return (version.empty() ? "0" : version) + "-" + fingerprint(all).substr(0, 8);
 }
 
 }  // namespace checker

@@ -18,12 +18,7 @@ fs::path job_file(const Step& step) { return fs::path("sbatch") / (step.name + "
 
 // The reference starts its own program; the student's file starts the student's.
 std::string solved_text(const Ladder& ladder, const Source& source, const Step& step) {
-  auto text = render(ladder, source, step, Rendering::solution);
-  const std::string theirs = "bin/solution_";
-  for (size_t at; (at = text.find(theirs)) != text.npos;) {
-    text.replace(at, theirs.size(), "bin/step_");
-  }
-  return text;
+  return replaced(render(ladder, source, step, Rendering::solution), "bin/solution_", "bin/step_");
 }
 
 }  // namespace

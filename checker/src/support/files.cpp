@@ -42,6 +42,18 @@ void write_file(const fs::path& file, std::string_view text) {
   }
 }
 
+bool write_in_place(const fs::path& file, std::string_view text) {
+  std::ofstream stream(file);
+  stream << text;
+  stream.close();
+  return !stream.fail();
+}
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  const auto relative = path.lexically_relative(folder);
+  return !relative.empty() && *relative.begin() != "..";
+}
+
 TemporaryFolder::TemporaryFolder() {
   const char* folder = std::getenv("TMPDIR");
   std::string pattern = std::string(folder && *folder ? folder : "/tmp") + "/worldsize.XXXXXX";

@@ -13,6 +13,12 @@ std::string read_file(const std::filesystem::path& file);
 /// Throws Error naming the file and why it cannot be written.
 void write_file(const std::filesystem::path& file, std::string_view text);
 
+/// Changes an existing file in place, as /proc and /sys want it. False if that is refused.
+bool write_in_place(const std::filesystem::path& file, std::string_view text);
+
+/// Whether the path is the folder or leads into it, as far as names tell.
+bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder);
+
 /// A new private folder under TMPDIR, removed with everything in it at the end.
 class TemporaryFolder {
  public:

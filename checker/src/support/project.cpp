@@ -1,5 +1,7 @@
 #include "support/project.hpp"
 
+#include <map>
+
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -8,11 +10,9 @@ namespace checker {
 
 namespace fs = std::filesystem;
 
-std::string Project::shown(const fs::path& path) const {
-  const auto relative = path.lexically_relative(source);
-  return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
-}
+namespace {
 
+// The entries of a build folder's CMakeCache.txt, by name; none if there is no such file.
 std::map<std::string, std::string> cmake_cache(const fs::path& build) {
   const auto file = build / "CMakeCache.txt";
   std::map<std::string, std::string> entries;
@@ -24,6 +24,18 @@ std::map<std::string, std::string> cmake_cache(const fs::path& build) {
     }
   }
   return entries;
+}
+
+}  // namespace
+
+std::string Project::shown(const fs::path& path) const {
+  return lies_in(path, source) ? path.lexically_relative(source).string() : path.string();
+}
+
+std::string cached(const Project& project, const std::string& name) {
+  const auto cache = cmake_cache(project.build);
+  const auto entry = cache.find(name);
+  return entry == cache.end() ? "" : entry->second;
 }
 
 Project find_project() {

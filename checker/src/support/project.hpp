@@ -1,7 +1,6 @@
 #pragma once
 /// Where things are.
 #include <filesystem>
-#include <map>
 #include <string>
 
 namespace checker {
@@ -18,8 +17,8 @@ struct Project {
   std::string shown(const std::filesystem::path& path) const;
 };
 
-/// The entries of a build folder's CMakeCache.txt, by name; none if there is no such file.
-std::map<std::string, std::string> cmake_cache(const std::filesystem::path& build);
+/// The entry of this name in the build's CMakeCache.txt; empty if there is none.
+std::string cached(const Project& project, const std::string& name);
 
 /// The project whose build folder this program lies in (<build>/bin/checker). Throws Error if it
 /// lies in none.

@@ -38,6 +38,13 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return joined;
 }
 
+std::string replaced(std::string text, std::string_view part, std::string_view other) {
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + other.size())) {
+    text.replace(at, part.size(), other);
+  }
+  return text;
+}
+
 std::vector<std::string> wrap(std::string_view paragraph, size_t width) {
   std::vector<std::string> lines;
   while (!(paragraph = trim(paragraph)).empty()) {

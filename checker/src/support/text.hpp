@@ -19,6 +19,9 @@ std::string_view trim(std::string_view text);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 
+/// The text with every `part` of it, which must not be empty, replaced by `other`.
+std::string replaced(std::string text, std::string_view part, std::string_view other);
+
 /// Breaks a paragraph between words into lines of at most `width` bytes; a longer word stands
 /// alone.
 std::vector<std::string> wrap(std::string_view paragraph, size_t width);

@@ -22,16 +22,14 @@ cxxopts::Options judge_hand_in_command() {
       "DIR")("user", "Who programs are, if we are root",
              cxxopts::value<uint32_t>()->default_value("61000"),
              "UID")("hide", "What must not be seen; several may be given",
-                    cxxopts::value<std::vector<std::string>>()->default_value({}),
-                    "PATH")("done", "A step that is judged already; several may be given",
-                            cxxopts::value<std::vector<std::string>>()->default_value({}),
-                            "STEP")("unsafe", "Without the box");
+                    cxxopts::value<std::vector<std::string>>(), "PATH")(
+      "done", "A step that is judged already; several may be given",
+      cxxopts::value<std::vector<std::string>>(), "STEP")("unsafe", "Without the box");
   options.add_options("hidden")("what", "", cxxopts::value<std::string>());
   options.parse_positional({"what"});
   return options;
 }
 
-// cxxopts takes an empty default for one empty text.
 std::vector<std::string> texts(const cxxopts::ParseResult& parsed, const char* name) {
   return parsed.count(name) ? parsed[name].as<std::vector<std::string>>()
                             : std::vector<std::string>();

@@ -7,8 +7,7 @@ namespace checker {
 int run_grade(const Project& /*project*/, const Arguments& /*arguments*/) {
   throw Error(
       "This checker was built without grading, for want of SQLite or libarchive. Mend: sudo "
-      "apt-get "
-      "install libsqlite3-dev libarchive-dev bubblewrap, then ./workbook build");
+      "apt-get install libsqlite3-dev libarchive-dev bubblewrap, then ./workbook build");
 }
 
 int run_judge_hand_in(const Project& project, const Arguments& arguments) {

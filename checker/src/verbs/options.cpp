@@ -39,7 +39,7 @@ std::optional<cxxopts::ParseResult> parse(cxxopts::Options options, const std::s
   } catch (const cxxopts::exceptions::exception& error) {
     std::string what = error.what();
     for (const auto* quote : {"\u2018", "\u2019"}) {
-      for (size_t at; (at = what.find(quote)) != what.npos;) what.replace(at, 3, "\"");
+      what = replaced(std::move(what), quote, "\"");
     }
     throw UsageError(what + ".");
   }
