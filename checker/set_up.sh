@@ -54,7 +54,7 @@ apt_packages() {
     names+=("libclang-rt-${version:-14}-dev")
   fi
   if [ "$tests" = ON ]; then
-    names+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck iproute2 procps python3-jsonschema)
+    names+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck iproute2 procps python3-jsonschema chromium)
     # Job scripts are tried on a Slurm of their own; one that a site brought is left as it is.
     command -v sbatch >/dev/null || names+=(slurm-wlm munge)
   fi

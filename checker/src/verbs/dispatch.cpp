@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 21> table{
+constexpr std::array<Verb, 22> table{
     {{"start", "set everything up, train step 01 and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -32,6 +32,7 @@ constexpr std::array<Verb, 21> table{
      {"endure", "kill runs and damage checkpoints: does training survive?", run_endure},
      {"render", "make steps, solutions and job scripts from the ladder", run_render},
      {"judge-hand-in", "", run_judge_hand_in},
+     {"run-jobs", "", run_run_jobs},
      {"unpack-hand-in", "", run_unpack_hand_in}}};
 
 void print_help() {
