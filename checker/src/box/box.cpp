@@ -41,6 +41,7 @@ std::vector<std::string> system_mounts() {
       append(mounts, {"--ro-bind", name, name});
     }
   }
+  append(mounts, {"--perms", "0755", "--dir", "/etc"});
   for (const char* name : {"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
                            "/etc/alternatives", "/etc/hosts", "/etc/nsswitch.conf"}) {
     append(mounts, {"--ro-bind-try", name, name});

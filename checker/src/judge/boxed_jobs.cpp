@@ -31,6 +31,17 @@ std::vector<JobEnd> from_json(const std::string& text) {
   return ends;
 }
 
+// torchrun and its Python, wherever that is.
+void show_python(const Project& project, Sight& sight) {
+  const auto venv = project.source / ".venv";
+  sight.read_only.push_back(venv);
+  std::error_code absent;
+  const auto python = fs::canonical(venv / "bin" / "python3", absent);
+  if (!absent && !lies_in(python, "/usr") && !lies_in(python, venv)) {
+    sight.read_only.push_back(python.parent_path().parent_path());
+  }
+}
+
 // The last line that it said, which is ours: jobs have no way to its output.
 std::string last_line(const std::string& output) {
   const auto lines = split_lines(output);
@@ -55,11 +66,13 @@ std::vector<JobEnd> run_jobs_boxed(const Project& project, const std::vector<Job
                                    const JobCheckOptions& options, const Box& box) {
   const auto program = project.build / "bin" / "checker";
   const auto scratch = options.folder / "lab";
-  box.give(scratch);
+  fs::create_directories(scratch);
+  fs::permissions(scratch, fs::perms(01777));  // as a cluster's /tmp
   Sight sight{.read_only = {program, project.build / "CMakeCache.txt", options.trainer,
-                            options.folder / kSecretFolder, project.source / ".venv"},
+                            options.folder / kSecretFolder},
               .writable = {},
               .scratch = scratch};
+  show_python(project, sight);
   Command command{.arguments = {program.string(), "run-jobs"},
                   .environment = {"WORLDSIZE_LABS=/tmp/labs"},
                   .directory = {}};

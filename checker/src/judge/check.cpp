@@ -56,7 +56,7 @@ class Check {
     if (student && as_given(ladder_.trainer, text) && (job.empty() || as_given(ladder_.job, job))) {
       return all_open();
     }
-    if (options_.hand_in && options_.box && only_the_job()) {  // which is not run there
+    if (options_.hand_in && only_the_job() && job_impossible()) {  // so nothing needs building
       judge_job({}, job, untouched_todos(ladder_, ladder_.job, step_, job));
       return report_;
     }
@@ -187,8 +187,7 @@ class Check {
         if (!ladder_.job.todos().contains(todo)) continue;
         const bool open = untouched.contains(todo);
         add_verdict(todo, open ? State::open : State::not_judged,
-                    trains ? "there is no Slurm to try it on" : *impossible,
-                    trains && !open);
+                    trains ? "there is no Slurm to try it on" : *impossible, trains && !open);
       }
       if (trains) report_.not_checked.push_back("the job script: " + *impossible);
       return;
@@ -209,9 +208,7 @@ class Check {
         "GPUs under Slurm: those of the rehearsal's nodes are stand-ins");
   }
 
-  std::optional<std::string> job_impossible() const {
-    return job_check_impossible(project_);
-  }
+  std::optional<std::string> job_impossible() const { return job_check_impossible(project_); }
 
   // On GPUs only as many ranks as there are GPUs.
   std::vector<int> worlds_to_run() {
