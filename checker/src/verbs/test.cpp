@@ -15,7 +15,7 @@ int run_ctest(const Project& project, const std::filesystem::path& junit,
               const Arguments& arguments) {
   Command command;
   command.arguments = {
-      project.ctest,         "--test-dir",       project.build.string(), "-j4",
+      project.ctest,         "--test-dir",       project.build.string(), "-j5",
       "--output-on-failure", "--no-tests=error", "--output-junit",       junit.string()};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
   RankOptions options;
