@@ -3,14 +3,21 @@
 #include <ATen/record_function.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): SIGXFSZ is POSIX's
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <torch/torch.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <fstream>
 
 #include "distributed_utils/collectives.hpp"
@@ -140,6 +147,38 @@ TEST(FailingSave, OnAFullDisk) {
     run.expect_newest(step - 1);
     run.save(step);
     run.expect_newest(step);
+  });
+}
+
+/// From now on, the kernel refuses what is written in pieces of more than a page, as it does where
+/// a quota is used up.
+void use_up_quota() {
+  const auto at = [](size_t offset) {
+    return sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset));
+  };
+  std::array<sock_filter, 6> filter{
+      at(offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 0, 3),
+      at(offsetof(seccomp_data, args[2])),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 4096, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EDQUOT),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{.len = filter.size(), .filter = filter.data()};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program), 0);
+}
+
+TEST(FailingSave, BeyondAQuota) {
+  ranks::run(3, [] {
+    const World world = setup();
+    SmallRun run(ranks::shared_folder() / "checkpoints");
+    run.save(1);
+    if (world.rank == 1) use_up_quota();
+    EXPECT_THAT(error_of_all_ranks([&] {
+                  run.save(2, {{"more", torch::zeros({100'000})}});
+                }),
+                AllOf(HasSubstr("rank 1: "), HasSubstr("Disk quota exceeded")));
+    run.expect_newest(1);
   });
 }
 
