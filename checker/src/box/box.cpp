@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <set>
 
+#include "lab/isolation.hpp"
 #include "process/capture.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -18,14 +18,6 @@ namespace checker {
 namespace fs = std::filesystem;
 
 namespace {
-
-// Root of a user namespace of our own, where nobody else is known, is none.
-bool we_are_root() {
-  std::ifstream map("/proc/self/uid_map");
-  uint64_t inside = 0, outside = 0, count = 0;
-  map >> inside >> outside >> count;
-  return ::geteuid() == 0 && count > 100'000;
-}
 
 void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
   to.insert(to.end(), more.begin(), more.end());
@@ -63,7 +55,7 @@ const std::vector<std::string> kAlone{"--unshare-ipc", "--unshare-uts", "--unsha
 
 // Who it is in there. Root becomes somebody else, whose processes the kernel counts for himself.
 std::vector<std::string> without_rights() {
-  if (!we_are_root()) {
+  if (!is_root()) {
     return {"--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"};
   }
   return {"--cap-drop", "ALL",        "--cap-add", "CAP_SETUID",
@@ -71,7 +63,7 @@ std::vector<std::string> without_rights() {
 }
 
 std::vector<std::string> as_user(uint32_t user) {
-  if (!we_are_root()) return {};
+  if (!is_root()) return {};
   const auto id = std::to_string(user);
   return {"setpriv",        "--reuid",    id,     "--regid",        id,
           "--clear-groups", "--inh-caps", "-all", "--bounding-set", "-all"};
@@ -201,7 +193,7 @@ void Box::give_all(const fs::path& folder) const {
 
 void Box::give(const fs::path& path) const {
   if (!fs::exists(path)) fs::create_directories(path);
-  if (we_are_root() && ::lchown(path.c_str(), options_.user, options_.user) != 0) {
+  if (is_root() && ::lchown(path.c_str(), options_.user, options_.user) != 0) {
     throw Error("Cannot hand over " + path.string() + ": " + std::strerror(errno) + ".");
   }
 }

@@ -129,8 +129,8 @@ std::string to_html(const ClassReport& report) {
   html += "<h1>Class of " + std::to_string(report.students.size()) + "</h1><p>Graded " +
           in_words(report.when) + ", course " + page::escaped(report.course) +
           ". Similar submissions are not looked for.</p>\n";
-  html += grid(report) + legend() + "<h2>TODO by TODO</h2>\n" + hardest(report);
-  html += "<h2>Student by student</h2>\n";
+  html += "<h2>TODO by TODO</h2>\n" + hardest(report);
+  html += "<h2>The class</h2>\n" + legend() + grid(report) + "<h2>Student by student</h2>\n";
   for (size_t i = 0; i < report.students.size(); ++i) {
     html += one_student(report, report.students[i], i);
   }

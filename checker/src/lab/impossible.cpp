@@ -77,7 +77,7 @@ std::optional<std::string> lab_impossible() {
     return sentence(join(programs, ", ") + (programs.size() == 1 ? " is" : " are") + " missing",
                     "sudo apt-get install " + join(packages, " "));
   }
-  if (::geteuid() != 0) return sentence("A lab needs root", "say it with sudo.");
+  if (!is_root()) return sentence("A lab needs root", "say it with sudo.");
   // In a container root often may not do what root may.
   if (const int reason = try_out(make_namespaces); reason != 0) {
     return sentence(std::string("Namespaces cannot be made (") + std::strerror(reason) + ")",

@@ -18,6 +18,9 @@ namespace checker {
 /// The namespaces that a lab's machines have of their own, besides that of processes.
 inline constexpr int lab_namespaces = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC;
 
+/// Whether we are root. Root of a user namespace of our own, where nobody else is known, is none.
+bool is_root();
+
 /// Throws Error "Cannot <what>: <errno's words>." if a system call returned -1.
 int checked(int result, const std::string& what);
 
