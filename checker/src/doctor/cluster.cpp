@@ -60,7 +60,7 @@ std::vector<Finding> examine_cluster(const Place& place) {
   try {
     const auto site = parse_site(read_file(file), place.project.shown(file));
     std::vector<std::string> settings;
-    for (const auto& [key, value] : site) settings.push_back(key + "=" + value);
+    for (const auto& [key, value] : site) settings.emplace_back(key).append("=").append(value);
     findings.push_back({"site", Health::good,
                         settings.empty() ? "sbatch/site.conf sets nothing" : join(settings, ", ")});
     const auto suffix = site.find("interface");

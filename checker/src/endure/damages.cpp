@@ -46,7 +46,10 @@ std::string damage(const Pair& pair, const std::string& name, Random& random) {
     switch (random() % 6) {
       case 0:
         what = "a bit flipped";
-        bytes[below(bytes.size(), random)] ^= static_cast<char>(1 << random() % 8);
+        {
+          auto& byte = bytes[below(bytes.size(), random)];
+          byte = static_cast<char>(static_cast<unsigned char>(byte) ^ (1U << random() % 8));
+        }
         break;
       case 1:
         what = "truncated";

@@ -39,7 +39,7 @@ double since(Clock::time_point begin) {
 }  // namespace
 
 fs::path small_config(const fs::path& folder) {
-  const auto file = folder / "config.yaml";
+  auto file = folder / "config.yaml";
   write_file(file, kConfig);
   return file;
 }

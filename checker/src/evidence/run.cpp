@@ -119,7 +119,7 @@ class Interpreter {
       rank_.passes.push_back({.split = kind, .epoch = 0, .batches = {}});
     }
     rank_.passes.back().batches.push_back(std::move(batch));
-    fetched_.push_back({rank_.passes.size() - 1, rank_.passes.back().batches.size() - 1});
+    fetched_.emplace_back(rank_.passes.size() - 1, rank_.passes.back().batches.size() - 1);
   }
 
   // Workers fetch in any order; and what is kept is used again without being fetched again.

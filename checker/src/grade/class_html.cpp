@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include "grade/page_parts.hpp"
 #include "grade/render.hpp"

@@ -11,7 +11,7 @@ namespace checker {
 class LineCutter {
  public:
   using Sink = std::function<void(std::string_view line)>;
-  static constexpr size_t longest = 64 * 1024;
+  static constexpr size_t longest = 64UL * 1024;
 
   explicit LineCutter(Sink sink) : sink_(std::move(sink)) {}
 

@@ -220,6 +220,8 @@ class HostileProgram : public HostileTest, public ::testing::WithParamInterface<
     const auto before = instructor.belongings();
     auto what = task();
     what.protections = protections;
+    // What aims at the running program is built once.
+    if (!*how.before) what.programs = folder_.path() / "programs";
     const auto said = judged(what);
     const fs::path trace = instructor.filled(how.trace);
     const bool harmed =
@@ -233,6 +235,7 @@ class HostileProgram : public HostileTest, public ::testing::WithParamInterface<
 };
 
 TEST_P(HostileProgram, DoesNoHarm) {
+  fs::create_directories(folder_.path() / "programs");
   Protections without;
   for (const auto aim : GetParam().aims) without.*aim = false;
   const auto [harmed, words] = attack(without);
