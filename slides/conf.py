@@ -7,13 +7,14 @@ here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here / "ext")]
 
 import mathematics  # noqa: E402
+from sphinx_revealjs.utils import get_internal_static_path  # noqa: E402
 
 project = "Worldsize"
 author = "the Worldsize course"
 language = "en"
 master_doc = "index"
 include_patterns = ["index.md", "decks/*.md"]
-extensions = ["myst_parser", "sphinx_revealjs", "code_blocks", "questions", "figures", "ladder", "captured",
+extensions = ["myst_parser", "sphinx_revealjs", "code_blocks", "questions", "drawings", "ladder", "captured",
               "mathematics", "addresses"]
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 # A slide begins at each ##, and reveal.js finds it by its own name.
@@ -44,7 +45,7 @@ revealjs_script_conf = {
 }
 
 html_theme = "basic"
-html_static_path = revealjs_static_path
+html_static_path = [*revealjs_static_path, str(get_internal_static_path() / "revealjs" / "dist" / "theme" / "fonts")]
 html_css_files = ["handout.css", "code.css"]
 html_js_files = ["katex.min.js", "page.js"]
 html_title = "Worldsize: the handout"

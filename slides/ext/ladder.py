@@ -27,6 +27,8 @@ class Todo(SphinxDirective):
         prose = [text for is_code, text in words if not is_code]
         expected = [text for text in prose if text.startswith("Expect")]
         shown = prose[:1] + [code for is_code, code in words[1:2] if is_code]
+        if not expected:
+            shown += prose[1:2]
         for text in shown:
             is_code = (True, text) in words
             found.append(code_block(text, language) if is_code else self.paragraph(text))

@@ -4,7 +4,7 @@ from figures.drawing import GREEN, ORANGE, SKY, Drawing
 
 
 def steps():
-    d = Drawing(1180, 450)
+    d = Drawing(1180, 460)
     left, bottom, top, right = 110, 380, 30, 900
     d.line(left, bottom, right, bottom).line(left, bottom, left, top)
     ranks = (1, 4, 8, 16, 32, 64)

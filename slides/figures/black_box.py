@@ -4,7 +4,7 @@ from figures.drawing import GREEN, ORANGE, SKY, Drawing
 
 
 def steps():
-    d = Drawing(1180, 330)
+    d = Drawing(1180, 380)
     d.box(20, 110, 250, 110, SKY, "the words so far", 24)
     d.words(145, 250, "“the old river”", 24)
     d.box(430, 70, 320, 190, "#3b4450", radius=12)
@@ -13,7 +13,7 @@ def steps():
     d.box(910, 110, 250, 110, GREEN, "the next word", 24)
     d.words(1035, 250, "“runs” 31 %, “was” 9 %, …", 22)
     d.arrow(275, 165, 425, 165).arrow(755, 165, 905, 165)
-    d.curve(1035, 275, 590, 400, 560, 268, colour=ORANGE)
-    d.words(800, 312, "training turns the numbers a little", 22)
+    d.curve(1035, 280, 820, 400, 610, 268, colour=ORANGE)
+    d.words(560, 350, "training turns the numbers, a little each time", 22)
     return [d.step("", "Words go into a box, the model; probabilities of the next word come out. "
                        "Training changes the numbers inside a little after every guess.")]

@@ -10,7 +10,7 @@ def picture(name, before, after, alt):
     d = Drawing(1180, 330)
     for side, (title, ranks) in enumerate((("before", before), ("after", after))):
         x = 130 + side * 580
-        d.words(x + 200, 22, title, 24)
+        d.words(x, 22, title, 24, anchor="start")
         for rank, cells in enumerate(ranks):
             y = 50 + rank * 92
             if side == 0:

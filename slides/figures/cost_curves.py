@@ -24,7 +24,7 @@ def steps():
     for power, name in ((3, "1 KB"), (5, "100 KB"), (7, "10 MB"), (9, "1 GB")):
         d.words(x(10**power), bottom + 24, name, 20)
     for power, name in ((-5, "10 µs"), (-3, "1 ms"), (-1, "100 ms")):
-        d.words(left - 12, y(10.0**power), name, 20, anchor="end")
+        d.words(left - 12, y(10.0**power) - 8, name, 20, anchor="end")
     for cost, colour, name in ((ring, ORANGE, "ring"), (tree, SKY, "tree")):
         points = [(x(10 ** (3 + i / 10)), y(cost(10 ** (3 + i / 10)))) for i in range(61)]
         for (x1, y1), (x2, y2) in zip(points, points[1:]):

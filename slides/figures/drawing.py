@@ -38,10 +38,10 @@ class Drawing:
 
     def words(self, x, y, text, size=22, colour="currentColor", anchor="middle", bold=False):
         """Lines of text around y, \\n between them."""
-        lines = str(text).split("\n")
+        lines, size = str(text).split("\n"), round(size * 1.15, 1)
         weight = ' font-weight="600"' if bold else ""
         for index, line in enumerate(lines):
-            base = y + size * 0.35 + (index - (len(lines) - 1) / 2) * size * 1.15
+            base = y + size * 0.35 + (index - (len(lines) - 1) / 2) * size * 1.2
             self.parts.append(f'<text x="{x:g}" y="{base:.1f}" font-size="{size}" fill="{colour}" '
                               f'text-anchor="{anchor}"{weight}>{html.escape(line)}</text>')
         return self

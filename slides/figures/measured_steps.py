@@ -11,7 +11,7 @@ DATA = Path(__file__).resolve().parents[1] / "data" / "step_times.csv"
 def steps():
     rows = [row for row in csv.DictReader(line for line in DATA.read_text().splitlines() if not line.startswith("#"))]
     d = Drawing(1180, 90 * len(rows) + 60)
-    scale = 640 / max(float(row["ms_4_gpus"]) for row in rows)
+    scale = 420 / max(float(row["ms_4_gpus"]) for row in rows)
     for index, row in enumerate(rows):
         y = 20 + index * 90
         d.words(300, y + 35, row["variant"], 23, anchor="end")

@@ -7,7 +7,7 @@ WORLD = 4
 
 
 def steps():
-    d = Drawing(1180, 320)
+    d = Drawing(1180, 330)
     for row, (name, share) in enumerate((("DDP", 1), ("FSDP, 4 GPUs", WORLD))):
         y, x = 50 + row * 140, 200
         d.words(180, y + 40, name, 26, anchor="end", bold=True)

@@ -6,7 +6,7 @@ DATA, PIPELINE, TENSOR = 2, 2, 4
 
 
 def steps():
-    d = Drawing(1180, 430)
+    d = Drawing(1180, 440)
     rank = 0
     for data in range(DATA):
         y = 40 + data * 195

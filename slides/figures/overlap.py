@@ -30,8 +30,8 @@ def steps():
     d = Drawing(1180, 340)
     lanes(d, 60, "first compute, then send")
     end = backward(d, 60)
-    d.box(end, 130, 300, 54, PURPLE, "all gradients at once", 22)
-    step_of(d, end + 304, 60, 70)
+    d.box(end, 130, 250, 54, PURPLE, "all gradients at once", 22)
+    step_of(d, end + 254, 60, 70)
     pictures.append(d.step("Nothing is sent while layers are computed, and the other way round.",
                            "Time line: forward, backward of layers 3, 2, 1, then one long all-reduce, then the optimizer step."))
     for shown, caption in ((1, "Layer 3's gradients are complete first: their bucket leaves."),

@@ -1,24 +1,22 @@
 """Deck 6: how the nodes of a job find each other."""
 
-from figures.drawing import GREY, ORANGE, SKY, YELLOW, Drawing
+from figures.drawing import ORANGE, SKY, YELLOW, Drawing
 
 
 def picture(caption, stage):
     d = Drawing(1180, 390)
     d.box(30, 40, 330, 330, dashed=True, radius=12).words(195, 66, "node 0 = MASTER_ADDR", 24, bold=True)
-    d.box(70, 250, 250, 90, ORANGE, "torchrun", 26)
+    ranks = ("ranks 0–3\nof 12", "ranks 4–7\nof 12", "ranks 8–11\nof 12") if stage >= 3 else ("torchrun",) * 3
+    d.box(70, 250, 250, 90, ORANGE, ranks[0], 26)
     if stage >= 1:
         d.box(70, 110, 250, 90, YELLOW, "store\nMASTER_PORT", 24)
     for index, x in enumerate((470, 850)):
         d.box(x, 40, 300, 330, dashed=True, radius=12).words(x + 150, 66, f"node {index + 1}", 24, bold=True)
-        d.box(x + 25, 250, 250, 90, SKY, "torchrun", 26)
+        d.box(x + 25, 250, 250, 90, SKY, ranks[index + 1], 26)
         if stage >= 2:
             d.curve(x + 150, 246, x - 20, 150, 326, 150 + index * 20)
     if stage >= 2:
         d.arrow(195, 248, 195, 204)
-    if stage >= 3:
-        for x, text in ((195, "ranks 0–3 of 12"), (620, "ranks 4–7 of 12"), (1000, "ranks 8–11 of 12")):
-            d.box(x - 115, 268, 230, 54, GREY, text, 23)
     return d.step(caption, caption + " Three nodes.")
 
 

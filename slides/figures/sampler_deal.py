@@ -15,13 +15,13 @@ def row(d, x, y, cells, size=62):
 def picture(caption, dealt, alt, show_ranks=True):
     """dealt: triples (sample, rank or None, repeated?) in the order of the deck of cards."""
     d = Drawing(1180, 400)
-    d.words(170, 62, "the common order", 23, anchor="end")
-    row(d, 190, 35, dealt)
+    d.words(232, 62, "the common order", 23, anchor="end")
+    row(d, 250, 35, dealt)
     if show_ranks:
         for rank in range(WORLD):
             y = 140 + rank * 80
-            d.words(170, y + 27, f"rank {rank} takes", 23, anchor="end")
-            row(d, 190, y, [card for card in dealt if card[1] == rank])
+            d.words(232, y + 27, f"rank {rank} takes", 23, anchor="end")
+            row(d, 250, y, [card for card in dealt if card[1] == rank])
     return d.step(caption, alt)
 
 

@@ -14,7 +14,7 @@ def row(d, y, name, seed):
 
 
 def steps():
-    d = Drawing(1180, 330)
+    d = Drawing(1180, 345)
     d.words(455, 22, "without set_epoch", 25, bold=True)
     d.words(455, 320, "the same batches again and again", 22)
     for epoch in range(3):

@@ -78,7 +78,7 @@ class Todos(unittest.TestCase):
         for number in (0, 99):
             self.assertRaises(ladder_source.LadderError, ladder_source.todo, number)
             self.assertRaises(ladder_source.LadderError, ladder_source.places, number)
-        for text, complaint in (("```{captured} nothing\n```", "does not say how"), ("```{figure} nothing\n```", "no figure"),
+        for text, complaint in (("```{captured} nothing\n```", "does not say how"), ("```{drawing} nothing\n```", "no figure"),
                                 ("```{captured} run_01\n:from: no such words\n```", "no line says")):
             self.assertIn(complaint, build_of(text))
 
@@ -90,7 +90,7 @@ def build_of(text):
     (folder / "index.md").write_text("# A page\n\n" + text + "\n")
     (folder / "conf.py").write_text(
         f"import sys\nsys.path[:0] = ['{SLIDES}', '{SLIDES}/ext']\nextensions = ['myst_parser', 'sphinx_revealjs', "
-        "'code_blocks', 'questions', 'figures', 'captured']\n")
+        "'code_blocks', 'questions', 'drawings', 'captured']\n")
     done = subprocess.run([sys.executable, "-m", "sphinx", "-b", "revealjs", "-W", "-q", "-E", folder, folder / "out"],
                           capture_output=True, text=True)
     assert done.returncode != 0, f"this should not build: {text}"

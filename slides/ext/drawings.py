@@ -1,6 +1,6 @@
-"""{figure} NAME draws slides/figures/NAME.py: one picture, or one after the other.
+"""{drawing} NAME draws slides/figures/NAME.py: one picture, or one after the other.
 
-    ```{figure} ring_all_reduce
+    ```{drawing} ring_all_reduce
     :step: 3             only this one
     ```
 
@@ -20,7 +20,7 @@ class drawn(nodes.General, nodes.Element):
     pass
 
 
-class Figure(SphinxDirective):
+class Drawing(SphinxDirective):
     required_arguments = 1
     option_spec = {"step": directives.positive_int}
 
@@ -58,5 +58,5 @@ def visit_drawn(translator, node):
 
 def setup(app):
     app.add_node(drawn, html=(visit_drawn, None), revealjs=(visit_drawn, None))
-    app.add_directive("figure", Figure, override=True)
+    app.add_directive("drawing", Drawing)
     return {"parallel_read_safe": True}
