@@ -26,7 +26,7 @@ def visit_literal_block(translator, node):
     language = node.get("language", "text")
     longest = max((len(line) for line in node.astext().splitlines()), default=0)
     # Long lines get smaller type rather than a scroll bar, which nobody can use on a wall.
-    size = "" if longest <= 62 else " small" if longest <= 84 else " smaller"
+    size = "" if longest <= 69 else " small" if longest <= 85 else " smaller"
     kept = " ".join(node.get("classes", []))
     translator.body.append(f'<pre class="code {html.escape(language)}{size} {kept}" tabindex="0">'
                            f"<code>{highlighted(node.astext(), language)}</code></pre>\n")

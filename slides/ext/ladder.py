@@ -76,7 +76,7 @@ class LadderCode(SphinxDirective):
     def version(self, label, texts, language):
         # Places that read the same are shown once.
         texts = list(dict.fromkeys(texts))
-        text = "\n\n…\n\n".join(texts) if any(texts) else "// nothing yet"
+        text = "\n…\n".join(texts) if any(texts) else "// nothing yet"
         box = nodes.container(classes=["version", label])
         box += nodes.paragraph("", label, classes=["label"])
         box += code_block(text, language)

@@ -32,7 +32,7 @@ class Drawing:
         opacity = ' opacity="0.3"' if faint else ""
         self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="{radius}" {paint} '
                           f'stroke="{stroke}" stroke-width="1.6"{line}{opacity}/>')
-        if text:
+        if text != "":
             self.words(x + w / 2, y + h / 2, text, size, INK if fill else "currentColor", bold=bold)
         return self
 

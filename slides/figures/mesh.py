@@ -20,8 +20,7 @@ def steps():
                 rank += 1
             if stage:
                 d.arrow(x - 29, y + 75, x - 2, y + 75, 4)
-    d.arrow(395, 192, 395, 233, 4).arrow(395, 233, 395, 192, 4)
-    d.arrow(915, 192, 915, 233, 4).arrow(915, 233, 915, 192, 4)
+    d.line(395, 192, 395, 233, 6).line(915, 192, 915, 233, 6)
     d.words(655, 214, "gradients averaged between replicas", 22)
     d.words(655, 18, "activations from stage to stage →", 22)
     return [d.step("", "Sixteen ranks: two replicas, each with two pipeline stages, each stage on four GPUs with tensor parallelism.")]

@@ -8,7 +8,7 @@ def steps():
     d.box(20, 125, 110, 90, GREY, "X", 27)
     for rank in range(2):
         y = 30 + rank * 180
-        d.words(160, y - 12, f"GPU {rank}", 22, anchor="start", bold=True)
+        d.words(190, y - 16, f"GPU {rank}", 22, anchor="start", bold=True)
         d.arrow(134, 170, 186, y + 50)
         for x, w, text in ((190, 190, f"· A{rank}"), (410, 150, "GELU"), (590, 190, f"· B{rank}")):
             d.box(x, y, w, 100, rank_colour(rank), text, 26)

@@ -27,7 +27,7 @@ def steps():
              "Four GPUs allotted to the job; still only the first trains.", [("training", ORANGE), None, None, None]),
         node("The program started four times: four trainings on one GPU.",
              "Four processes crowd on the first GPU; the others are idle.", [all_in_one, None, None, None]),
-        node("What we want: each GPU a quarter of the data, one model.",
+        node("Each GPU a quarter of the data.",
              "Four GPUs, each with its quarter of the data.",
              [(f"data {part}/4\none model", RANKS[part - 1]) for part in (1, 2, 3, 4)]),
     ]

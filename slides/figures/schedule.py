@@ -45,7 +45,7 @@ def picture(orders, caption, alt, until=None):
         width = unit * (1 if kind == "F" else 2)
         text = f"{micro + 1}" if kind == "F" else f"{micro + 1}′"
         d.box(124 + start * unit, 14 + stage * 78, width - 2, 62, FORWARD[micro % 4], text, 22, radius=2, bold=kind == "B")
-    d.words(124, 78 * stages + 32, "1 2 3 4: forward of a microbatch    1′ 2′ 3′ 4′: its backward    dashed: idle", 21, anchor="start")
+    d.words(124, 78 * stages + 32, "1, 2, …: forward of a microbatch;  1′, 2′, …: its backward;  dashed: idle", 21, anchor="start")
     busy = sum(1 if kind == "F" else 2 for _, _, kind, _ in pieces)
     idle = 1 - busy / (end * stages)
     return d.step(caption.format(idle=f"{100 * idle:.0f}"), alt.format(idle=f"{100 * idle:.0f}"))
