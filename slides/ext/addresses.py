@@ -7,7 +7,15 @@ import re
 from pathlib import Path
 
 import ladder_source
+from docutils import nodes
 from sphinx.errors import ExtensionError
+
+
+def name_slides(app, doctree):
+    """A slide goes by the last name of its section: for a TODO's that is its label."""
+    for section in doctree.findall(nodes.section):
+        labels = [name for name in section["ids"] if re.fullmatch(r"todo-\d+", name)]
+        section["ids"] = [name for name in section["ids"] if name not in labels] + labels
 
 
 def write_addresses(app, error):
@@ -25,5 +33,6 @@ def write_addresses(app, error):
 
 
 def setup(app):
+    app.connect("doctree-read", name_slides)
     app.connect("build-finished", write_addresses)
     return {"parallel_read_safe": True}

@@ -37,8 +37,10 @@ class Reader(HTMLParser):
             self.page.slides.append(Slide(attributes["id"]))
         if tag == "a" and "href" in attributes:
             self.page.links.append(attributes["href"])
-        if tag in ("script", "img", "link", "iframe", "source") and (attributes.get("src") or attributes.get("href")):
-            self.page.loads.append(attributes.get("src") or attributes["href"])
+        if tag in ("script", "img", "iframe", "source") and attributes.get("src"):
+            self.page.loads.append(attributes["src"])
+        if tag == "link" and attributes.get("rel") in ("stylesheet", "icon"):
+            self.page.loads.append(attributes["href"])
         if self.page.slides:
             slide = self.page.slides[-1]
             slide.notes |= "notes" in classes

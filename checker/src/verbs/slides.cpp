@@ -53,12 +53,12 @@ std::string escaped(const fs::path& path) {
 
 // The build leaves a line "8 decks/4_ddp.html#/todo-8" for each TODO.
 std::string address_of(const fs::path& site, int todo) {
-  const auto number = std::to_string(todo) + " ";
+  const auto number = std::to_string(todo);
   for (const auto& line : split_lines(read_file(site / "todos.txt"))) {
-    if (line.starts_with(number))
-      return "file://" + escaped(site) + "/" + line.substr(number.size());
+    if (!line.starts_with(number + " ")) continue;
+    return "file://" + escaped(site) + "/" + line.substr(number.size() + 1);
   }
-  throw Error("No slide is about TODO " + trim(number) + ". Mend: ./workbook slides --build-only");
+  throw Error("No slide is about TODO " + number + ". Mend: ./workbook slides --build-only");
 }
 
 bool is_set(const char* variable) {
