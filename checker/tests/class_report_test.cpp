@@ -6,55 +6,23 @@
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
+#include "class_fixture.hpp"
 #include "files.hpp"
 #include "grade/render.hpp"
-#include "student.hpp"
 
 namespace checker::grade {
 namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using testing::class_of;
+using testing::half_done;
 using ::testing::HasSubstr;
+using testing::ladder;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(testing::project_ladder());
-  return loaded;
-}
-
-std::set<int> todos() {
-  std::set<int> all;
-  for (const auto& [number, ignored] : ladder().todos) all.insert(number);
-  return all;
-}
-
-Student student(const std::string& name, std::vector<Report> reports) {
-  Student one;
-  one.name = name;
-  one.reports = std::move(reports);
-  mark(one, ladder(), plain_scheme(todos()), true);
-  return one;
-}
-
-Report half_done() {
-  auto wrong = testing::wrong(10, "Every rank reports its own loss.");
-  wrong.findings.front().id = "loss_of_one_rank";
-  return testing::report(ladder(), "05_all_reduce_loss", {wrong});
-}
-
-ClassReport class_of(std::vector<Student> students) {
-  ClassReport report;
-  report.course = "0.1.0-test";
-  report.scheme = plain_scheme(todos());
-  for (const auto& [number, todo] : ladder().todos) {
-    report.titles[number] = todo.title;
-    report.steps[number] = todo.step;
-  }
-  report.students = std::move(students);
-  return report;
-}
+using testing::student;
+using testing::todos;
 
 TEST(Marks, CountWhatIsDoneAndNotWhatCouldNotBeGraded) {
   auto untried = testing::verdict(14, State::not_judged, "no Slurm");

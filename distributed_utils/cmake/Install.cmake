@@ -15,7 +15,7 @@ install(TARGETS distributed_utils EXPORT distributed_utilsTargets COMPONENT dist
 install(DIRECTORY include/distributed_utils DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT distributed_utils)
 install(EXPORT distributed_utilsTargets NAMESPACE distributed_utils:: DESTINATION "${_package_folder}"
   COMPONENT distributed_utils)
-install(FILES "${CMAKE_CURRENT_LIST_DIR}/LibTorch.cmake"
+install(FILES "${CMAKE_CURRENT_LIST_DIR}/LibTorch.cmake" "${CMAKE_CURRENT_LIST_DIR}/fmt.cpp"
   "${CMAKE_CURRENT_BINARY_DIR}/distributed_utilsConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/distributed_utilsConfigVersion.cmake"
   DESTINATION "${_package_folder}" COMPONENT distributed_utils)

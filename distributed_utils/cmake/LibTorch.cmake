@@ -78,10 +78,15 @@ add_library(LibTorch::torch INTERFACE IMPORTED GLOBAL)
 _libtorch_import(torch_cpu c10)
 target_include_directories(LibTorch::torch SYSTEM INTERFACE
   "${LIBTORCH_ROOT}/include" "${LIBTORCH_ROOT}/include/torch/csrc/api/include")
-# fmt is torch's own copy: a second one shadows it in the headers and then does not link.
 # NDEBUG because the wheel was built with it and ATen/record_function.h lays out a class by it.
-target_compile_definitions(LibTorch::torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO FMT_HEADER_ONLY NDEBUG)
+target_compile_definitions(LibTorch::torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO NDEBUG)
 target_link_libraries(LibTorch::torch INTERFACE Threads::Threads)
+# fmt is torch's own copy: a second one shadows it in the headers and then does not link.
+add_library(torch_fmt STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt.cpp")
+target_include_directories(torch_fmt SYSTEM PRIVATE "${LIBTORCH_ROOT}/include")
+target_compile_features(torch_fmt PRIVATE cxx_std_17)
+set_target_properties(torch_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(LibTorch::torch INTERFACE torch_fmt)
 # libtorch_cpu.so itself needs CUPTI and the CUDA runtime, which the wheel keeps beside it.
 get_filename_component(_site_packages "${LIBTORCH_ROOT}" DIRECTORY)
 target_link_options(LibTorch::torch INTERFACE "LINKER:-rpath-link,${_site_packages}/nvidia/cu13/lib")

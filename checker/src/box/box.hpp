@@ -29,7 +29,8 @@ struct Protections {
   bool processes = true;    ///< none outside is seen, and none outlives its program
   bool environment = true;  ///< of ours there is none
   bool rights = true;       ///< it is nobody, and may do nothing special
-  bool limits = true;       ///< BoxLimits hold, and those of the control group
+  bool limits = true;       ///< BoxLimits hold, and those of control group and folders
+  bool network = true;      ///< none but a loopback of its own (see enclosure.hpp)
 };
 
 /// What a program in the box sees besides the system's programs and libraries, all of it where it
@@ -37,16 +38,20 @@ struct Protections {
 struct Sight {
   std::vector<std::filesystem::path> read_only, writable;
   std::filesystem::path scratch;  ///< a folder that stands for /tmp and /dev/shm; empty: read-only
+  /// What is seen, read-only, under another name.
+  std::vector<std::pair<std::filesystem::path, std::filesystem::path>> renamed = {};
 };
 
 class Box {
  public:
   /// system: what programs need to be built and to run: LibTorch, a compiler outside /usr.
   /// hidden: what must not be seen even if it lies in a folder of the system. user: who programs
-  /// are, if we are root. group: may be null, and must outlive the box.
+  /// are, if we are root. limits: of the programs that are judged. group: may be null, and must
+  /// outlive the box.
   struct Options {
     std::vector<std::filesystem::path> system, hidden;
     uint32_t user = 61'000;
+    BoxLimits limits = {};
     const ControlGroup* group = nullptr;
     Protections protections = {};
   };
@@ -56,14 +61,27 @@ class Box {
   /// status is the program's, or 128 + the signal that killed it (see outcome_in_box).
   Command wrap(const Command& command, const Sight& sight, const BoxLimits& limits = {}) const;
 
+  const BoxLimits& limits() const { return options_.limits; }
+
+  /// The same for a program of ours that shuts others in itself, and needs root's rights for it.
+  /// It knows a user of the box's number, "student".
+  Command wrap_keeper(const Command& command, const Sight& sight) const;
+  /// What stands before a command in there that is to be that user, and within limits.
+  std::vector<std::string> becoming_nobody(const BoxLimits& limits) const;
+
   /// Why programs cannot be shut in here, with what mends it; nothing where they can.
   std::optional<std::string> refuses() const;
 
   /// Makes a folder, or hands over a file, so that programs in the box may write there.
   void give(const std::filesystem::path& path) const;
+  /// With all that is in it.
+  void give_all(const std::filesystem::path& folder) const;
 
  private:
   std::vector<std::string> mounts(const Sight& sight) const;
+  /// before: bubblewrap's last words, "--", and what stands before the command itself.
+  Command around(const Command& command, const Sight& sight,
+                 const std::vector<std::string>& before) const;
 
   Options options_;
 };

@@ -44,11 +44,11 @@ void raise_loopback() {
 
 }  // namespace
 
-void enclose() {
+void enclose(bool own_network) {
   if (::geteuid() != 0) become_root_in_there();
-  checked(::unshare(CLONE_NEWNS | CLONE_NEWNET), "make namespaces");
+  checked(::unshare(CLONE_NEWNS | (own_network ? CLONE_NEWNET : 0)), "make namespaces");
   checked(separate_mounts(), "separate the mounts");
-  raise_loopback();
+  if (own_network) raise_loopback();
 }
 
 LimitedFolder::LimitedFolder(std::filesystem::path folder, uint64_t bytes, uint64_t files)

@@ -6,9 +6,9 @@
 
 namespace checker {
 
-/// From here on, this process and those that it starts have a network and mounts of their own.
-/// Throws Error where that cannot be.
-void enclose();
+/// From here on, this process and those that it starts have mounts and, if asked for, a network of
+/// their own. Throws Error where that cannot be.
+void enclose(bool own_network = true);
 
 /// A folder in memory that holds so many bytes and files, as long as this object lives. Only after
 /// enclose(). Throws Error.

@@ -24,7 +24,17 @@ using nlohmann::json;
 namespace {
 
 constexpr uint32_t kFirstUser = 61'000;
-constexpr uint64_t kMemoryOfOne = 3ULL << 30;
+constexpr uint64_t kLeastMemory = 3ULL << 30, kMostMemory = 6ULL << 30;  // of one hand-in
+
+uint64_t physical_memory() {
+  return static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES))) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// What its processes may take together: all of them leave a quarter to the machine.
+uint64_t memory_of_one(size_t jobs) {
+  return std::clamp(physical_memory() / 4 * 3 / jobs, kLeastMemory, kMostMemory);
+}
 
 // Takes in what the workers say.
 class Desk {
@@ -99,6 +109,8 @@ Command worker_command(const Project& project, const Submission& submission, siz
                        (options.output / "work" / "programs").string(),
                        "--user",
                        std::to_string(kFirstUser + number),
+                       "--memory",
+                       std::to_string(memory_of_one(options.jobs)),
                        "--hide",
                        fs::absolute(options.folder).string(),
                        "--hide",
@@ -200,10 +212,8 @@ ClassReport grade_class(const Project& project, const Ladder& ladder, const Subm
 }
 
 size_t fitting_jobs() {
-  const uint64_t pages = static_cast<uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
-  const uint64_t memory = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   const size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  return std::clamp<size_t>(memory / kMemoryOfOne, 1, cores);
+  return std::clamp<size_t>(physical_memory() / kLeastMemory, 1, cores);
 }
 
 }  // namespace checker::grade

@@ -13,8 +13,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kPatience = 180s;
-constexpr BoxLimits kLimits{.memory = 3ULL << 30, .processes = 60, .processor_seconds = 150};
+// By the clock, where the processor is shared with others.
+std::chrono::seconds patience(const BuildRequest& request) {
+  return std::chrono::seconds(request.limits.processor_seconds) + 30s;
+}
 
 // A program that is kept, with the very text that it was made from beside it.
 class Kept {
@@ -52,14 +54,14 @@ Command boxed(const Project& project, const Recipe& recipe, const BuildRequest& 
                     .scratch = request.folder / "scratch"};
   box.give(request.folder);
   box.give(sight.scratch);
-  return box.wrap(command, sight, kLimits);
+  return box.wrap(command, sight, request.limits);
 }
 
 CompileError unfinished(const BuildRequest& request, const Captured& ended) {
   const auto lines = split_lines(ended.output);
   const std::string why =
       ended.out_of_time
-          ? "after " + std::to_string(kPatience.count()) + " s the compiler was still at it"
+          ? "after " + std::to_string(patience(request).count()) + " s the compiler was still at it"
           : "the compiler did not come to its end, for want of memory, time or disk" +
                 (lines.empty() ? "" : ": " + lines.back());
   return {.where = request.shown, .message = why, .source = ""};
@@ -78,7 +80,7 @@ std::optional<CompileError> build_hand_in(const Project& project, const Recipe& 
                   .environment = {},
                   .directory = project.build};
   if (box) command = boxed(project, recipe, request, command, *box);
-  const auto ended = capture(command, kPatience);
+  const auto ended = capture(command, patience(request));
   if (ended.interrupted_by) throw Error("Interrupted.");
   if (!ended.success()) {
     const auto error = first_error(split_lines(ended.output), source, request.shown);

@@ -11,11 +11,14 @@
 
 namespace checker::grade {
 
+constexpr BoxLimits kBuilding{.memory = 3ULL << 30, .processes = 60, .processor_seconds = 150};
+
 struct BuildRequest {
   std::string text;                ///< of train.cpp
   std::string shown;               ///< how to name it, "steps/02_setup/train.cpp"
   std::filesystem::path folder;    ///< an empty one, of plain letters, for everything
   std::filesystem::path programs;  ///< where programs are kept for equal texts; empty: nowhere
+  BoxLimits limits = kBuilding;    ///< of compiler and linker
 };
 
 /// Leaves the program at request.folder/train. Returns the compiler's first error, or that it did

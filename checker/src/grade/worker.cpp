@@ -6,7 +6,6 @@
 #include "box/box.hpp"
 #include "box/enclosure.hpp"
 #include "grade/gather.hpp"
-#include "grade/hand_in_build.hpp"
 #include "judge/check.hpp"
 #include "process/capture.hpp"
 #include "report/json.hpp"
@@ -24,7 +23,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr uint64_t kMegabyte = 1U << 20;
-constexpr uint64_t kMemory = 6ULL << 30, kProcesses = 400;
+constexpr uint64_t kProcesses = 400;
 constexpr auto kPatience = 60s;
 constexpr BoxLimits kUnpacking{
     .memory = 1ULL << 30, .processes = 20, .file = 2 * kMegabyte, .processor_seconds = 50};
@@ -34,10 +33,11 @@ constexpr BoxLimits kUnpacking{
 struct Rooms {
   LimitedFolder runs, build, replay;
 
-  explicit Rooms(const fs::path& folder)
-      : runs(folder / "runs", 1024 * kMegabyte, 20'000),
-        build(folder / "build", 512 * kMegabyte, 1'000),
-        replay(folder / "runs" / "replay", 256 * kMegabyte, 1'000) {}
+  // times: 1, but where limits do not hold.
+  Rooms(const fs::path& folder, uint64_t times)
+      : runs(folder / "runs", times * 1024 * kMegabyte, times * 20'000),
+        build(folder / "build", times * 512 * kMegabyte, times * 1'000),
+        replay(folder / "runs" / "replay", times * 256 * kMegabyte, times * 1'000) {}
 };
 
 class Worker {
@@ -123,13 +123,14 @@ class Worker {
   bool judge(const Step& step) const try {
     const auto place = task_.work / step.digits();
     std::optional<Rooms> rooms;
-    if (box_) rooms.emplace(place);
+    if (box_) rooms.emplace(place, task_.protections.limits ? 1 : 10);
     fs::create_directories(place / "runs");
     const auto& files = gathered_.steps.at(step.name);
     const BuildRequest request{.text = files.trainer,
                                .shown = "steps/" + step.name + "/train.cpp",
                                .folder = place / "build",
-                               .programs = task_.programs};
+                               .programs = task_.programs,
+                               .limits = task_.building};
     const HandIn hand_in{
         .trainer = files.trainer, .job = files.job, .folder = request.folder, .build = [&] {
           return build_hand_in(project_, recipe_, request, box_);
@@ -163,13 +164,14 @@ class Worker {
 
 bool work_on(const Project& project, const Task& task) {
   if (task.unsafe) return Worker(project, task, nullptr).run();
-  const auto group = ControlGroup::make(kMemory, kProcesses);
-  enclose();
+  const auto group = ControlGroup::make(task.memory, kProcesses);
+  enclose(task.protections.network);
   auto hidden = task.hidden;
   hidden.insert(hidden.end(), {project.source, project.build});
   const Box box({.system = system_of(project),
                  .hidden = hidden,
                  .user = task.user,
+                 .limits = task.running,
                  .group = group.get(),
                  .protections = task.protections});
   // From here on, whatever fails in the box is what was handed in.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "box/box.hpp"
+#include "grade/hand_in_build.hpp"
 #include "support/project.hpp"
 
 namespace checker::grade {
@@ -19,7 +20,9 @@ struct Task {
   std::vector<std::filesystem::path> hidden;
   std::vector<std::string> done;  ///< steps that need not be judged again
   uint32_t user = 0;
-  bool unsafe = false;  ///< without a box
+  bool unsafe = false;           ///< without a box
+  uint64_t memory = 6ULL << 30;  ///< bytes of all its processes together
+  BoxLimits running = {}, building = kBuilding;
   Protections protections = {};
   std::vector<int> worlds = {1, 2, 3};
   /// Takes one line of JSON: {"gathered": ...}, {"stage": ...}, {"report": ...}, at last

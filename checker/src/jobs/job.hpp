@@ -20,17 +20,21 @@ struct StartSeen {
   std::string option(const std::string& name) const;
 };
 
-struct JobSeen {
-  std::string refused;               ///< what sbatch said if it did not take the script
-  std::string state;                 ///< Slurm's word: COMPLETED, FAILED, PENDING ...
-  std::string reason;                ///< Slurm's word for a job that waits
-  bool out_of_time = false;          ///< it did not come to an end, so we ended it
-  std::vector<std::string> hosts;    ///< its nodes, in Slurm's order
+/// What Slurm says of a job in the end.
+struct JobEnd {
+  std::string refused;             ///< what sbatch said if it did not take the script
+  std::string state;               ///< Slurm's word: COMPLETED, FAILED, PENDING ...
+  std::string reason;              ///< Slurm's word for a job that waits
+  bool out_of_time = false;        ///< it did not come to an end, so we ended it
+  std::vector<std::string> hosts;  ///< its nodes, in Slurm's order
+
+  bool completed() const { return state == "COMPLETED"; }
+};
+
+struct JobSeen : JobEnd {
   std::vector<std::string> output;   ///< lines of all its files *.out, in the submit folder
   std::vector<StartSeen> launchers;  ///< torchrun
   std::vector<StartSeen> trainers;
-
-  bool completed() const { return state == "COMPLETED"; }
 };
 
 }  // namespace checker

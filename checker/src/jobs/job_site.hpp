@@ -20,6 +20,10 @@ class JobSite {
           const std::string& script, const std::filesystem::path& trainer,
           const std::vector<std::string>& options);
 
+  /// One that was made before.
+  JobSite(std::filesystem::path folder, std::filesystem::path script)
+      : folder_(std::move(folder)), script_(std::move(script)), seen_(folder_ / "seen") {}
+
   const std::filesystem::path& folder() const { return folder_; }
   /// From the folder.
   const std::filesystem::path& script() const { return script_; }

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "jobs/record.hpp"
+#include "lab/lab.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
 
@@ -11,43 +12,74 @@ namespace checker {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-JobSeen run_job(const Lab& lab, const JobSite& site, std::chrono::seconds patience) {
-  JobSeen job;
-  const auto submitted =
-      lab.run({"sbatch", "--parsable", site.script().string()}, {}, site.folder(), 30s);
-  if (submitted.status != 0) {
-    job.refused = trim(submitted.output);
-    return job;
-  }
-  const std::string number(trim(submitted.output));
-  const auto show = [&] { return lab.run({"scontrol", "show", "job", number}, {}, "/", 30s); };
-  auto deadline = Clock::now() + patience;
+namespace {
+
+constexpr auto kPatience = 20s;  // torchrun takes some seconds to be there
+
+LabOptions cluster() {
+  LabOptions options;
+  options.sets_visible_gpus = false;  // where Slurm sets the variable, nobody sees what scripts say
+  options.nodes = 3;                  // one more than asked for
+  return options;
+}
+
+// Until the job is over; false: it got nowhere, and we ended it.
+bool await(const Lab& lab, const JobSite& site, const std::string& number, JobRecord& record) {
+  bool in_time = true;
+  auto deadline = Clock::now() + kPatience;
   uint64_t seen = 0;
-  JobRecord record;
   while (true) {
-    const auto said = show();
+    const auto said = lab.run({"scontrol", "show", "job", number}, {}, "/", 30s);
     if (said.status != 0) throw Error("The lab's Slurm does not know its job: " + said.output);
+    const auto reason = record.reason;
     record = parse_job_record(said.output);
-    if (record.is_over()) break;
-    if (const auto now = site.progress(); now != seen && !job.out_of_time) {
+    if (!in_time) record.reason = reason;
+    if (record.is_over()) return in_time;
+    if (const auto now = site.progress(); now != seen && in_time) {
       seen = now;
-      deadline = Clock::now() + patience;
+      deadline = Clock::now() + kPatience;
     }
-    if (Clock::now() >= deadline && !job.out_of_time) {
-      job.out_of_time = true;
-      job.reason = record.reason;
+    if (Clock::now() >= deadline && in_time) {
+      in_time = false;
       lab.run({"scancel", "--full", number}, {}, "/", 30s);
     }
     if (Clock::now() >= deadline + 30s) throw Error("The lab's Slurm does not end its job.");
     std::this_thread::sleep_for(100ms);
   }
+}
+
+JobEnd run_job(const Lab& lab, const JobSite& site, std::vector<std::string> submit) {
+  JobEnd job;
+  submit.insert(submit.end(), {"sbatch", "--parsable", site.script().string()});
+  const auto submitted = lab.run(submit, {}, site.folder(), 30s);
+  if (submitted.status != 0) {
+    job.refused = trim(submitted.output);
+    return job;
+  }
+  JobRecord record;
+  job.out_of_time = !await(lab, site, std::string(trim(submitted.output)), record);
   job.state = record.state;
+  if (job.out_of_time) job.reason = record.reason;
   if (!record.nodes.empty()) {
     const auto names = lab.run({"scontrol", "show", "hostnames", record.nodes}, {}, "/", 30s);
     for (const auto& name : split_lines(names.output)) job.hosts.emplace_back(name);
   }
-  site.read(job);
   return job;
 }
+
+}  // namespace
+
+std::vector<JobEnd> run_jobs(const std::vector<JobSite>& sites,
+                             const std::vector<std::string>& as) {
+  const auto lab = Lab::start(cluster());
+  std::vector<JobEnd> ends;
+  for (const auto& site : sites) {
+    ends.push_back(run_job(lab, site, as));
+    if (!ends.back().completed()) break;
+  }
+  return ends;
+}
+
+size_t job_gpus_per_node() { return cluster().gpus_per_node; }
 
 }  // namespace checker

@@ -1,13 +1,20 @@
 #pragma once
-#include <chrono>
+#include <string>
+#include <vector>
 
+#include "jobs/job.hpp"
 #include "jobs/job_site.hpp"
-#include "lab/lab.hpp"
 
 namespace checker {
 
-/// Submits the site's script in a lab and waits for the job's end; one that gets nowhere for so
-/// long is cancelled. Throws Error if the lab fails.
-JobSeen run_job(const Lab& lab, const JobSite& site, std::chrono::seconds patience);
+/// Starts a lab, submits the sites' scripts one after the other and waits for each job's end; one
+/// that gets nowhere for a while is cancelled, and after one that did not complete no more are
+/// submitted. as: what stands before sbatch, to submit as somebody else. Throws Error if the lab
+/// fails.
+std::vector<JobEnd> run_jobs(const std::vector<JobSite>& sites,
+                             const std::vector<std::string>& as = {});
+
+/// GPUs of a node of that lab.
+size_t job_gpus_per_node();
 
 }  // namespace checker

@@ -187,7 +187,7 @@ class Check {
         if (!ladder_.job.todos().contains(todo)) continue;
         const bool open = untouched.contains(todo);
         add_verdict(todo, open ? State::open : State::not_judged,
-                    trains && !options_.box ? "there is no Slurm to try it on" : *impossible,
+                    trains ? "there is no Slurm to try it on" : *impossible,
                     trains && !open);
       }
       if (trains) report_.not_checked.push_back("the job script: " + *impossible);
@@ -200,7 +200,8 @@ class Check {
                                     {.script = script,
                                      .trainer = fs::absolute(program_),
                                      .secret = secret,
-                                     .folder = work.folder});
+                                     .folder = work.folder,
+                                     .box = options_.box});
     auto verdicts = to_verdicts(ladder_, ladder_.job, step_, findings, untouched, false);
     report_.verdicts.insert(report_.verdicts.end(), std::make_move_iterator(verdicts.begin()),
                             std::make_move_iterator(verdicts.end()));
@@ -209,7 +210,6 @@ class Check {
   }
 
   std::optional<std::string> job_impossible() const {
-    if (options_.box) return "job scripts are not run in grading's box";
     return job_check_impossible(project_);
   }
 

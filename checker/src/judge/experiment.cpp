@@ -51,7 +51,9 @@ Command boxed(const Experiment& experiment, const fs::path& folder, const Comman
                     .scratch = folder / "scratch"};
   for (const auto& path : sight.writable) experiment.box->give(path);
   experiment.box->give(sight.scratch);
-  return experiment.box->wrap(command, sight, {.file = kLargestFile});
+  auto limits = experiment.box->limits();
+  limits.file = std::min(limits.file, kLargestFile);
+  return experiment.box->wrap(command, sight, limits);
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jobs/run_job.hpp"
+#include "judge/boxed_jobs.hpp"
 #include "judge/experiment.hpp"
 #include "judge/job_rules.hpp"
 #include "judge/secret.hpp"
@@ -11,11 +12,8 @@
 namespace checker {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
 namespace {
-
-constexpr auto kPatience = 20s;  // torchrun takes some seconds to be there
 
 std::vector<double> reported_by_first(const JobSeen& job) {
   for (const auto& start : job.trainers) {
@@ -39,7 +37,8 @@ std::vector<double> reported_alone(const JobCheckOptions& options, size_t ranks)
   const auto trials = run_experiment({.program = options.trainer,
                                       .folder = options.folder / "alone",
                                       .options = arguments,
-                                      .worlds = {1}});
+                                      .worlds = {1},
+                                      .box = options.box});
   const auto& rank = trials.front().run.ranks.front();
   return rank.result.exit.success() ? rank.reported : std::vector<double>();
 }
@@ -56,23 +55,23 @@ std::optional<std::string> job_check_impossible(const Project& project) {
 
 Findings check_job(const Project& project, const Ladder& ladder, const Step& step,
                    const JobCheckOptions& options) {
-  // Where Slurm sets the variable itself, nobody sees what the script says.
-  LabOptions cluster;
-  cluster.sets_visible_gpus = false;
-  cluster.nodes = 3;  // one more than asked for
-  const auto lab = Lab::start(cluster);
-  const JobSite at_work(project, step, options.folder / "job", options.script, options.trainer,
-                        options.secret);
-  const JobSite only_seen(project, step, options.folder / "other-job", options.script,
-                          options.trainer, {});
-  const auto job = run_job(lab, at_work, kPatience);
-  // What a job that did not end would do again, nobody has to wait for.
-  const auto other = job.completed() ? run_job(lab, only_seen, kPatience) : JobSeen();
+  // The second is only looked at: how another job is told to meet.
+  const std::vector<JobSite> sites{
+      {project, step, options.folder / "job", options.script, options.trainer, options.secret},
+      {project, step, options.folder / "other-job", options.script, options.trainer, {}}};
+  const auto ends =
+      options.box ? run_jobs_boxed(project, sites, options, *options.box) : run_jobs(sites);
+  std::vector<JobSeen> jobs(sites.size());
+  for (size_t i = 0; i < ends.size(); ++i) {
+    static_cast<JobEnd&>(jobs[i]) = ends[i];
+    if (ends[i].refused.empty()) sites[i].read(jobs[i]);
+  }
+  const auto& job = jobs.front();
   return judge_job({.job = job,
-                    .other = other,
+                    .other = jobs.back(),
                     .ladder = ladder,
                     .step = step,
-                    .gpus_per_node = cluster.gpus_per_node,
+                    .gpus_per_node = job_gpus_per_node(),
                     .reported = reported_by_first(job),
                     .alone = reported_alone(options, job.trainers.size())});
 }

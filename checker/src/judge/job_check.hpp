@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "box/box.hpp"
 #include "judge/scene.hpp"
 #include "support/project.hpp"
 
@@ -12,7 +13,8 @@ struct JobCheckOptions {
   std::string script;               ///< its text
   std::filesystem::path trainer;    ///< a program that does what the step's trainer does
   std::vector<std::string> secret;  ///< the trainer's options (see judge/secret.hpp)
-  std::filesystem::path folder;     ///< an empty one, for what the jobs leave behind
+  std::filesystem::path folder;     ///< for what the jobs leave behind; the secret lies in it
+  const Box* box = nullptr;         ///< where the lab is shut in with the jobs, if it is
 };
 
 /// Why job scripts cannot be judged here, or nothing.

@@ -33,6 +33,7 @@ constexpr std::array<Verb, 22> table{
      {"endure", "kill runs and damage checkpoints: does training survive?", run_endure},
      {"render", "make steps, solutions and job scripts from the ladder", run_render},
      {"judge-hand-in", "", run_judge_hand_in},
+     {"run-jobs", "", run_run_jobs},
      {"unpack-hand-in", "", run_unpack_hand_in}}};
 
 void print_help() {

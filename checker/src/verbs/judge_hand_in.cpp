@@ -21,8 +21,10 @@ cxxopts::Options judge_hand_in_command() {
       cxxopts::value<std::string>()->default_value(""),
       "DIR")("user", "Who programs are, if we are root",
              cxxopts::value<uint32_t>()->default_value("61000"),
-             "UID")("hide", "What must not be seen; several may be given",
-                    cxxopts::value<std::vector<std::string>>(), "PATH")(
+             "UID")("memory", "What all its processes may take together",
+                    cxxopts::value<uint64_t>()->default_value("6442450944"),
+                    "BYTES")("hide", "What must not be seen; several may be given",
+                             cxxopts::value<std::vector<std::string>>(), "PATH")(
       "done", "A step that is judged already; several may be given",
       cxxopts::value<std::vector<std::string>>(), "STEP")("unsafe", "Without the box");
   options.add_options("hidden")("what", "", cxxopts::value<std::string>());
@@ -51,6 +53,7 @@ int run_judge_hand_in(const Project& project, const Arguments& arguments) {
                    .done = texts(*parsed, "done"),
                    .user = (*parsed)["user"].as<uint32_t>(),
                    .unsafe = parsed->count("unsafe") > 0,
+                   .memory = (*parsed)["memory"].as<uint64_t>(),
                    .say = [](const std::string& line) {
                      std::puts(line.c_str());
                      std::fflush(stdout);

@@ -35,6 +35,7 @@ int run_endure(const Project& project, const Arguments& arguments);
 int run_render(const Project& project, const Arguments& arguments);
 // grade starts these two.
 int run_judge_hand_in(const Project& project, const Arguments& arguments);
+int run_run_jobs(const Project& project, const Arguments& arguments);
 int run_unpack_hand_in(const Project& project, const Arguments& arguments);
 
 struct Verb {

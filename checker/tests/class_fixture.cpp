@@ -1,0 +1,42 @@
+#include "class_fixture.hpp"
+
+namespace checker::testing {
+
+const Ladder& ladder() {
+  static const Ladder loaded = load_ladder(project_ladder());
+  return loaded;
+}
+
+std::set<int> todos() {
+  std::set<int> all;
+  for (const auto& [number, ignored] : ladder().todos) all.insert(number);
+  return all;
+}
+
+grade::Student student(const std::string& name, std::vector<Report> reports) {
+  grade::Student one;
+  one.name = name;
+  one.reports = std::move(reports);
+  grade::mark(one, ladder(), grade::plain_scheme(todos()), true);
+  return one;
+}
+
+Report half_done() {
+  auto ten = wrong(10, "Every rank reports its own loss.");
+  ten.findings.front().id = "loss_of_one_rank";
+  return report(ladder(), "05_all_reduce_loss", {ten});
+}
+
+grade::ClassReport class_of(std::vector<grade::Student> students) {
+  grade::ClassReport report;
+  report.course = "0.1.0-test";
+  report.scheme = grade::plain_scheme(todos());
+  for (const auto& [number, todo] : ladder().todos) {
+    report.titles[number] = todo.title;
+    report.steps[number] = todo.step;
+  }
+  report.students = std::move(students);
+  return report;
+}
+
+}  // namespace checker::testing
