@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 22> table{
+constexpr std::array<Verb, 23> table{
     {{"start", "set everything up, train step 01 and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
