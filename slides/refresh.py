@@ -4,16 +4,21 @@ A wrong edit is put into the student's file for the length of one command, and t
 whatever happens. With edits of somebody's own in steps/ it refuses."""
 
 import contextlib
+import fcntl
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import yaml
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+COLUMNS = 78
 CATALOGUE = ROOT / "checker" / "ladder" / "catalogue" / "wrong"
 
 
@@ -35,14 +40,28 @@ def refresh(names):
 def output_of(entry):
     number = re.search(r"(?:check|run) (\d\d)", entry["command"])[1]
     with edited(number, entry):
-        done = subprocess.run(entry.get("run", entry["command"]), shell=True, cwd=ROOT, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              env=os.environ | {"NO_COLOR": "1", "COLUMNS": "92"})
+        text = said_on_terminal(entry.get("run", entry["command"]))
     # Progress lines are overwritten on a terminal: what stays is what follows the last return.
-    lines = [line.rsplit("\r", 1)[-1].rstrip() for line in done.stdout.splitlines()]
+    lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
     # How long it took differs every time, and is nobody's concern.
     lines = [line for line in lines if not re.fullmatch(r"  (judging|building) .*: done \(.*\)", line)]
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def said_on_terminal(command):
+    """What a command says on a terminal that is as wide as large type on a slide allows."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+    process = subprocess.Popen(command, shell=True, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+                               env=os.environ | {"NO_COLOR": "1"})
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # which is how a terminal says that nobody writes any more
+        while part := os.read(ours, 65536):
+            said += part
+    process.wait()
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).replace("\r\n", "\n")
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ class Captured(SphinxDirective):
 def visit_terminal(translator, node):
     longest = max((len(line) for line in node["text"].splitlines()), default=0)
     rows = len(node["text"].splitlines())
-    size = " smaller" if longest > 85 or rows > 17 else " small" if longest > 69 or rows > 12 else ""
+    size = " smaller" if longest > 79 or rows > 18 else " small" if longest > 69 or rows > 13 else ""
     command = f'<span class="command">$ {html.escape(node["command"])}</span>\n' if node["command"] else ""
     translator.body.append(f'<pre class="terminal{size}" tabindex="0"><code>{command}'
                            f'{html.escape(node["text"])}</code></pre>\n')

@@ -3,9 +3,9 @@
 usage: site_test.py OUTPUT_FOLDER"""
 
 import re
+import resource
 import subprocess
 import sys
-import time
 import unittest
 from pathlib import Path
 from urllib.parse import urldefrag
@@ -21,12 +21,13 @@ SITE = OUTPUT / "site"
 
 
 def setUpModule():
-    begin = time.monotonic()
     for form in ("--build-only", "--handout"):
         subprocess.run([sys.executable, SLIDES / "build.py", form, "--output", OUTPUT], check=True)
         if form == "--build-only":
-            print(f"the site was built in {time.monotonic() - begin:.1f} s")
-            assert time.monotonic() - begin < 60, "the build takes longer than a minute"
+            # Its own time, not that on the clock: other tests run beside this one.
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            print(f"building the site took {used.ru_utime + used.ru_stime:.1f} s of a core")
+            assert used.ru_utime + used.ru_stime < 60, "the build takes longer than a minute"
 
 
 def decks():
