@@ -114,6 +114,9 @@ cuda_toolkit() {
   ln -sfn lib "$kit/lib64"
   options+=("-DCUDAToolkit_ROOT=$kit" "-DCMAKE_CUDA_COMPILER=$kit/bin/nvcc")
 }
+slides_tools() {  # Sphinx and what belongs to it
+  in_venv slides "installing what builds the slides" -r "$root/slides/requirements.txt"
+}
 set_up() {
   say "setting up build/$config, once (its tools write to build/setup.log)"
   rm -f "$build/set-up"
@@ -123,6 +126,8 @@ set_up() {
   build_tools
   libtorch
   if [ "$config" = cuda ]; then cuda_toolkit; fi
+  # Without it the slides are not tested, and their tests say so.
+  if [ "$tests" = ON ]; then (slides_tools) || say "going on without the slides"; fi
   if [ "$tests" = ON ]; then options+=(-DWORLDSIZE_TESTS=ON -DWORLDSIZE_BENCHMARKS=ON); fi
   if [ ${#prefixes[@]} != 0 ]; then options+=("-DCMAKE_PREFIX_PATH=$(IFS=';'; echo "${prefixes[*]}")"); fi
   local configure=(cmake -S "$root" --preset "$config" -Wno-dev ${options[@]+"${options[@]}"})

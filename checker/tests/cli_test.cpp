@@ -104,6 +104,27 @@ TEST_F(CliTest, ListShowsStepsAndTodos) {
               HasSubstr(" TODO 3   Call setup()  (steps/02_setup/train.cpp is not there)\n"));
 }
 
+TEST_F(CliTest, SlidesSaysWhereTheSlideOfATodoIs) {
+  const auto slides = [this](const std::string& todo) {
+    return testing::run_program({(build() / "bin/checker").string(), "slides", todo},
+                                {"DISPLAY=", "WAYLAND_DISPLAY="});
+  };
+  EXPECT_THAT(slides("8").text, HasSubstr("Mend: ./workbook slides --build-only"));
+  // A stand-in for what builds the slides: called with build.py --output FOLDER --build-only.
+  const auto python = source() / ".venv/bin/python3";
+  write_file(python,
+             "#!/bin/sh\nmkdir -p \"$3/site\"\necho '8 decks/4_ddp.html#/todo-8' "
+             ">\"$3/site/todos.txt\"\n");
+  fs::permissions(python, fs::perms::owner_all);
+  const auto found = slides("8");
+  EXPECT_EQ(found.status, 0);
+  EXPECT_THAT(found.text, HasSubstr("TODO 8's slide: file:///"));
+  EXPECT_THAT(found.text,
+              HasSubstr("/a%20project/build/cpu/slides/site/decks/4_ddp.html#/todo-8\n"));
+  EXPECT_THAT(slides("9").text, HasSubstr("No slide is about TODO 9."));
+  EXPECT_EQ(slides("99").status, 2);
+}
+
 TEST_F(CliTest, SitePrintsExports) {
   EXPECT_EQ(checker({"site"}).text, "export SBATCH_ACCOUNT='abc'\n");
   write_file(source() / "sbatch/site.conf", "gres = gpu:4\n");

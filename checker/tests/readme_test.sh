@@ -9,15 +9,8 @@ scratch=$2
 rm -rf "$scratch" && mkdir -p "$scratch/bin"
 export PATH=$scratch/bin:$PWD/.venv/bin:$PATH NO_COLOR=1
 
-# Where no Slurm answers, a stand-in that accepts what sbatch itself would read of a job script.
-if ! sinfo >/dev/null 2>&1; then
-  cat >"$scratch/bin/sbatch" <<'SBATCH'
-#!/usr/bin/env bash
-while [[ $1 == -* ]]; do shift; done
-head -n 1 "$1" | grep -qx '#!/bin/bash' && bash -n "$1" && grep -q '^#SBATCH --time=' "$1" && echo 1
-SBATCH
-  chmod +x "$scratch/bin/sbatch"
-fi
+# Where no Slurm answers, a stand-in.
+if ! sinfo >/dev/null 2>&1; then cp checker/tests/sbatch_stand_in.sh "$scratch/bin/sbatch"; fi
 
 edited=no
 ./workbook render --check >"$scratch/render.log" 2>&1 || edited=yes
@@ -45,6 +38,8 @@ while IFS= read -r command; do
       if [ $edited = yes ] || ! torchrun --help >/dev/null 2>&1; then skipped+=("$command"); else run "$command"; fi ;;
     './workbook submit 0'[1-7])
       if [ $edited = yes ]; then skipped+=("$command"); else run "$command --no-follow"; fi ;;
+    './workbook slides '*)
+      if ! [ -e .venv/.has-slides ]; then skipped+=("$command"); else run "$command"; fi ;;
     './workbook pack') run "mkdir -p $scratch/hand-ins && $command --output $scratch/hand-ins/alice.tar.gz" ;;
     './workbook grade hand-ins --output results') # in boxes, where those can be
       if ! bwrap --ro-bind / / true 2>/dev/null; then skipped+=("$command"); else run "./workbook grade $scratch/hand-ins --output $scratch/results"; fi ;;

@@ -214,7 +214,7 @@ TEST_F(StudentVerbs, HintAndWhatIsBehindIt) {
             "TODO 1  Include distributed_utils\nsteps/02_setup/train.cpp\n\n"
             "  Two lines, in the style of the includes above them. Quotation marks, not angle "
             "brackets: the\n  header belongs to this project.\n\n"
-            "What is behind it: ./workbook hint 1 --more\n");
+            "What is behind it: ./workbook hint 1 --more\nIts slide: ./workbook slides 1\n");
   EXPECT_EQ(say(run_hint, {"TODO", "1"}), hint);
   EXPECT_EQ(say(run_hint, {"todo01"}), hint);
   EXPECT_EQ(say(run_hint, {}), hint) << "the first that is open";

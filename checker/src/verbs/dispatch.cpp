@@ -11,11 +11,12 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 22> table{
+constexpr std::array<Verb, 23> table{
     {{"start", "set everything up, train step 01 and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
      {"hint", "give a hint on one TODO", run_hint},
+     {"slides", "build and serve the slides, or open the one about a TODO", run_slides},
      {"diff", "show the solution: what differs from your file", run_diff},
      {"reset", "write a step as it was given, and keep your file beside it", run_reset},
      {"list", "show the steps and how their TODOs stand", run_list},

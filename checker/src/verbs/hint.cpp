@@ -28,10 +28,10 @@ int run_hint(const Project& project, const Arguments& arguments) {
   const auto look = present_look();
   const bool more = parsed->count("more") > 0;
   for (const auto& line : hint_lines(ladder, *todo, more, look)) terminal::say(line);
-  if (!more) {
-    terminal::say("\nWhat is behind it: ./workbook hint " + std::to_string(todo->number) +
-                  " --more");
-  }
+  const auto number = std::to_string(todo->number);
+  terminal::say("");
+  if (!more) terminal::say("What is behind it: ./workbook hint " + number + " --more");
+  terminal::say("Its slide: ./workbook slides " + number);
   return 0;
 }
 

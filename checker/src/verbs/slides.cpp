@@ -1,0 +1,108 @@
+#include <cctype>
+#include <cstdlib>
+
+#include "process/capture.hpp"
+#include "process/ranks.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+#include "verbs/todos.hpp"
+
+namespace checker {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The program that builds the slides, with the Python that ./workbook set up for it.
+Command builder(const Project& project, const Arguments& arguments) {
+  const auto python = project.source / ".venv" / "bin" / "python3";
+  if (!fs::exists(python)) {
+    throw Error("What builds the slides is not there. Mend: ./workbook slides --build-only");
+  }
+  Command command;
+  command.arguments = {python.string(), (project.source / "slides" / "build.py").string(),
+                       "--output", (project.build / "slides").string()};
+  command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+int run_builder(const Project& project, const Arguments& arguments) {
+  const auto command = builder(project, arguments);
+  RankOptions options;
+  options.wiring = {.pipe_output = false, .pipe_error = false};
+  return run_ranks({&command, 1}, options).status();
+}
+
+// A path as an address has it: blanks and the like as %20.
+std::string escaped(const fs::path& path) {
+  constexpr std::string_view digits = "0123456789ABCDEF", plain = "/-._~";
+  std::string text;
+  for (const char letter : path.string()) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (std::isalnum(code) != 0 || plain.find(letter) != plain.npos) {
+      text += letter;
+    } else {
+      text += {'%', digits[code / 16], digits[code % 16]};
+    }
+  }
+  return text;
+}
+
+// The build leaves a line "8 decks/4_ddp.html#/todo-8" for each TODO.
+std::string address_of(const fs::path& site, int todo) {
+  const auto number = std::to_string(todo);
+  for (const auto& line : split_lines(read_file(site / "todos.txt"))) {
+    if (!line.starts_with(number + " ")) continue;
+    return "file://" + escaped(site) + "/" + line.substr(number.size() + 1);
+  }
+  throw Error("No slide is about TODO " + number + ". Mend: ./workbook slides --build-only");
+}
+
+bool is_set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value && *value != '\0';
+}
+
+int show_slide(const Project& project, int todo) {
+  const auto site = project.build / "slides" / "site";
+  if (!fs::exists(site / "todos.txt")) {
+    const int status = run_builder(project, {"--build-only"});
+    if (status != 0) return status;
+  }
+  const auto address = address_of(site, todo);
+  terminal::say("TODO " + std::to_string(todo) + "'s slide: " + address);
+  // Where there is a desktop its browser opens the slide; elsewhere the address must do.
+  if (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) {
+    capture({.arguments = {"sh", "-c", "xdg-open \"$1\" || true", "sh", address}});
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_slides(const Project& project, const Arguments& arguments) {
+  cxxopts::Options options("./workbook slides",
+                           "Builds the slides of the course and serves them on 127.0.0.1.\n");
+  options.add_options()("build-only", "Build the site and do not serve it")(
+      "handout", "The same text as one page to read")(
+      "pdf", "One PDF for each deck, by headless Chromium")(
+      "check", "Look at every slide in headless Chromium, for some minutes")(
+      "pictures", "Every slide as a picture, nine on a sheet")(
+      "refresh", "Run again the commands whose output slides show: all, or those named")(
+      "port", "Where to serve (default: the first free from 8000)", cxxopts::value<int>(), "N");
+  options.add_options("hidden")("words", "", cxxopts::value<std::vector<std::string>>());
+  options.parse_positional({"words"});
+  const auto parsed =
+      parse(options, "[N] [options]",
+            "With a TODO's number: says where its slide is, and opens it.", arguments);
+  if (!parsed) return 0;
+  if (!parsed->count("words") || parsed->count("refresh")) return run_builder(project, arguments);
+  const auto ladder = load_ladder(project.ladder());
+  const auto words = (*parsed)["words"].as<std::vector<std::string>>();
+  return show_slide(project, named_todo(ladder, words, true)->number);
+}
+
+}  // namespace checker

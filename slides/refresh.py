@@ -1,0 +1,96 @@
+"""Runs the commands of captures.yaml again and writes down what they say, into captured/.
+
+A wrong edit is put into the student's file for the length of one command, and the file put back
+whatever happens. With edits of somebody's own in steps/ it refuses."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import yaml
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+COLUMNS = 78
+CATALOGUE = ROOT / "checker" / "ladder" / "catalogue" / "wrong"
+
+
+def refresh(names):
+    captures = yaml.safe_load((HERE / "captures.yaml").read_text())
+    unknown = set(names) - set(captures)
+    if unknown:
+        sys.exit(f"error: captures.yaml has no {', '.join(sorted(unknown))}")
+    if subprocess.run([ROOT / "workbook", "render", "--check"], capture_output=True).returncode != 0:
+        sys.exit("error: steps/ holds edits, which --refresh would have to touch. Mend: do it in a fresh clone.")
+    for name in names or captures:
+        text = output_of(captures[name])
+        (HERE / "captured").mkdir(exist_ok=True)
+        (HERE / "captured" / f"{name}.txt").write_text(text)
+        print(f"{name}: {len(text.splitlines())} lines", flush=True)
+    return 0
+
+
+def output_of(entry):
+    number = re.search(r"(?:check|run) (\d\d)", entry["command"])[1]
+    with edited(number, entry):
+        text = said_on_terminal(entry.get("run", entry["command"]))
+    # Progress lines are overwritten on a terminal: what stays is what follows the last return.
+    lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
+    # How long it took differs every time, and is nobody's concern.
+    lines = [line for line in lines if not re.fullmatch(r"  (judging|building) .*: done \(.*\)", line)]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def said_on_terminal(command):
+    """What a command says on a terminal that is as wide as large type on a slide allows."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+    process = subprocess.Popen(command, shell=True, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+                               env=os.environ | {"NO_COLOR": "1"})
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # which is how a terminal says that nobody writes any more
+        while part := os.read(ours, 65536):
+            said += part
+    process.wait()
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).replace("\r\n", "\n")
+
+
+@contextlib.contextmanager
+def edited(number, entry):
+    """The step's file as the entry says, for a while."""
+    if "wrong" not in entry and "solved" not in entry:
+        yield
+        return
+    step = next(folder.name for folder in (ROOT / "solutions").iterdir() if folder.name.startswith(number))
+    job = number == "07"
+    solution = ROOT / "solutions" / step / (f"{step}.sbatch" if job else "train.cpp")
+    file = ROOT / "sbatch" / f"{step}.sbatch" if job else ROOT / "steps" / step / "train.cpp"
+    text = solution.read_text().replace("solution_07", "step_07")
+    for edit in edits_of(entry.get("wrong")):
+        found = text.count(edit["replace"])
+        if found == 0 or (found > 1 and not edit.get("all")):
+            sys.exit(f"error: {entry['wrong']} does not fit {solution}: {edit['replace']}")
+        text = text.replace(edit["replace"], edit["with"])
+    kept = file.read_bytes()
+    try:
+        file.write_text(text)
+        yield
+    finally:
+        file.write_bytes(kept)
+
+
+def edits_of(wrong):
+    if wrong is None:
+        return []
+    number, name = wrong.split("/")
+    entries = yaml.safe_load((CATALOGUE / f"{int(number):02}.yaml").read_text())
+    return next(entry["edits"] for entry in entries if entry["name"] == name)
