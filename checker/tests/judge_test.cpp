@@ -10,7 +10,6 @@
 #include "judge/rules/wording.hpp"
 #include "judge/secret.hpp"
 #include "judge/verdicts.hpp"
-#include "judge/watchdog.hpp"
 #include "ladder/catalogue.hpp"
 #include "ladder/render.hpp"
 #include "log_writer.hpp"
@@ -122,61 +121,6 @@ TEST(Secret, IsTheSameForTheSameSeedAndDiffersOtherwise) {
   EXPECT_EQ(text(a), text(b));
   EXPECT_NE(text(a), text(c));
   EXPECT_NE(fresh_seed(), fresh_seed());
-}
-
-TEST(Watchdog, WaitsForAStartThenForProgress) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / "log";
-  make_log(file, 4096);
-  Watchdog watchdog({file}, /*on_gpus=*/false);  // no process at all: idle
-  const auto begin = Watchdog::Clock::now();
-  const auto at = [&](double seconds) {
-    return begin + std::chrono::milliseconds(static_cast<int64_t>(1000 * seconds));
-  };
-  EXPECT_EQ(watchdog.look(at(1.1)), Stall::none);
-  EXPECT_EQ(watchdog.look(at(10)), Stall::none);  // a program may take long to be loaded
-  LogWriter log;
-  log.add(Kind::device, std::string("cpu")).write(file);
-  EXPECT_EQ(watchdog.look(at(11)), Stall::none);
-  EXPECT_EQ(watchdog.look(at(13)), Stall::none);
-  watchdog.line();
-  EXPECT_EQ(watchdog.look(at(15)), Stall::none);
-  EXPECT_EQ(watchdog.look(at(17)), Stall::none);
-  EXPECT_EQ(watchdog.look(at(18.5)), Stall::waiting);
-}
-
-// On a machine with much other work a rank gets nowhere though it waits for nobody.
-TEST(Watchdog, WhatWouldGoOnDoesNotWait) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / "log";
-  make_log(file, 4096);
-  LogWriter().add(Kind::device, std::string("cpu")).write(file);
-  Watchdog watchdog({file}, /*on_gpus=*/false);
-  watchdog.add(getpid());  // which runs, but spends next to no time between the looks
-  const auto begin = Watchdog::Clock::now();
-  for (int second = 1; second <= 15; ++second) {
-    EXPECT_EQ(watchdog.look(begin + std::chrono::seconds(second)), Stall::none) << second;
-  }
-  EXPECT_EQ(watchdog.look(begin + std::chrono::seconds(17)), Stall::busy);
-}
-
-// A rank that waits for another GPU computes, as far as its processor can tell.
-TEST(Watchdog, OnGpusSilenceIsEnough) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / "log";
-  make_log(file, 4096);
-  LogWriter().add(Kind::device, std::string("cuda:0")).write(file);
-  Watchdog on_cpus({file}, /*on_gpus=*/false), on_gpus({file}, /*on_gpus=*/true);
-  for (auto* watchdog : {&on_cpus, &on_gpus}) watchdog->add(getpid());
-  const auto begin = Watchdog::Clock::now();
-  for (int second = 1; second <= 10; ++second) {
-    const auto until = std::clock() + CLOCKS_PER_SEC / 4;
-    while (std::clock() < until) {  // busy
-    }
-    const auto now = begin + std::chrono::seconds(second);
-    EXPECT_EQ(on_cpus.look(now), Stall::none);
-    EXPECT_EQ(on_gpus.look(now), second < 10 ? Stall::none : Stall::waiting) << second;
-  }
 }
 
 TEST(Collectives, AreDescribedAsTheCourseSaysThem) {

@@ -1,57 +1,21 @@
 #include "judge/watchdog.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <sstream>
-
-#include "process/family.hpp"
-
 namespace checker {
 
 namespace {
 
 // Waiting ranks sleep in the kernel: their processors' time stands still. What computes gets more
-// time, because a busy machine slows it down. On GPUs a rank that waits keeps its processor busy,
-// and nothing that a rank does there takes as long as kSpinning.
+// time. On GPUs a rank that waits keeps its processor busy, and nothing that a rank does there
+// takes as long as kSpinning. All of it is the ranks' own time, but for what nobody has to wait
+// for.
 constexpr double kWaiting = 3, kBusy = 15, kSpinning = 8, kTooLong = 120, kStart = 30;
-// The share of one processor below which a run is idle, and the stretch over which that is
-// measured.
-constexpr double kIdleShare = 0.15, kWindow = 1;
-
-double seconds(Watchdog::Clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
-// Whether a thread waits for a processor or a disk rather than for somebody: on a machine with much
-// other work it gets nowhere either.
-bool wants_to_go_on(pid_t pid) {
-  std::error_code ended;
-  const std::filesystem::path threads = "/proc/" + std::to_string(pid) + "/task";
-  for (std::filesystem::directory_iterator thread(threads, ended), end; !ended && thread != end;
-       thread.increment(ended)) {
-    const auto fields = stat_fields(thread->path() / "stat");
-    if (fields.starts_with('R') || fields.starts_with('D')) return true;
-  }
-  return false;
-}
-
-double processor_seconds_of(pid_t pid) {
-  const auto text = stat_fields("/proc/" + std::to_string(pid) + "/stat");
-  if (text.empty()) return 0;
-  std::istringstream fields(text);
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
-  double user = 0, system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-}
+constexpr double kForEver = 1200;
 
 }  // namespace
 
-Watchdog::Watchdog(const std::vector<std::filesystem::path>& logs, bool on_gpus)
-    : on_gpus_(on_gpus), begin_(Clock::now()), progress_(begin_), window_(begin_) {
+Watchdog::Watchdog(const std::vector<std::filesystem::path>& logs, bool on_gpus,
+                   OwnTime::Meter meter)
+    : on_gpus_(on_gpus), begin_(Clock::now()), time_(begin_, std::move(meter)) {
   for (const auto& log : logs) logs_.emplace_back(log);
 }
 
@@ -65,24 +29,16 @@ Stall Watchdog::look(Clock::time_point now) {
     all_started = all_started && length > 0;
   }
   started_ = started_ || all_started;
+  time_.look(pids_, now);
+  const double passed = time_.seconds(now);
   if (sum != seen_) {
     seen_ = sum;
-    progress_ = now;
+    progress_ = passed;
   }
-  if (seconds(now - window_) >= kWindow) {
-    // With those that ranks have started: in a box, the rank itself is one.
-    const auto all = families_of(pids_);
-    double spent = 0;
-    for (const pid_t pid : all) spent += processor_seconds_of(pid);
-    idle_ = spent - processor_at_window_ < kIdleShare * seconds(now - window_) &&
-            std::ranges::none_of(all, wants_to_go_on);
-    processor_at_window_ = spent;
-    window_ = now;
-  }
-  const double quiet = seconds(now - progress_);
-  if (seconds(now - begin_) > kTooLong) {
+  const double quiet = passed - progress_;
+  if (passed > kTooLong || std::chrono::duration<double>(now - begin_).count() > kForEver) {
     stall_ = Stall::too_long;
-  } else if (quiet > (started_ ? kWaiting : kStart) && idle_) {
+  } else if (quiet > (started_ ? kWaiting : kStart) && time_.idle()) {
     stall_ = Stall::waiting;
   } else if (on_gpus_ && started_ && quiet > kSpinning) {
     stall_ = Stall::waiting;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "evidence/log.hpp"
+#include "judge/own_time.hpp"
 
 namespace checker {
 
@@ -21,9 +22,10 @@ enum class Stall {
 /// Watches the ranks of one run. Progress is a record or a line of output.
 class Watchdog {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = OwnTime::Clock;
 
-  Watchdog(const std::vector<std::filesystem::path>& logs, bool on_gpus);
+  Watchdog(const std::vector<std::filesystem::path>& logs, bool on_gpus,
+           OwnTime::Meter meter = processor_use);
 
   void add(pid_t pid) { pids_.push_back(pid); }
   /// A rank has written a line.
@@ -38,9 +40,9 @@ class Watchdog {
   uint64_t lines_ = 0, seen_ = 0;
   bool started_ = false;
   Stall stall_ = Stall::none;
-  double processor_at_window_ = 0;
-  Clock::time_point begin_, progress_, window_;
-  bool idle_ = false;
+  Clock::time_point begin_;
+  OwnTime time_;
+  double progress_ = 0;  ///< when there was some last
 };
 
 }  // namespace checker

@@ -238,6 +238,8 @@ TEST_P(HostileProgram, DoesNoHarm) {
   fs::create_directories(folder_.path() / "programs");
   Protections without;
   for (const auto aim : GetParam().aims) without.*aim = false;
+  // The course may lie in a folder that only root looks into.
+  if (!without.sight) without.rights = false;
   const auto [harmed, words] = attack(without);
   EXPECT_TRUE(harmed) << "no attack at all: " << words;
   const auto [harmed_here, said] = attack({});
