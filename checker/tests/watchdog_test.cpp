@@ -9,7 +9,7 @@ namespace checker {
 namespace {
 
 // Ranks that spend a share of each second on a processor, wait for one the other share, and a
-// watchdog that looks at them once a second.
+// watchdog that looks at them every 1.05 seconds.
 class WatchdogTest : public testing::Test {
  protected:
   void record(const std::string& device) { LogWriter().add(Kind::device, device).write(file_); }
@@ -17,23 +17,23 @@ class WatchdogTest : public testing::Test {
   Watchdog watchdog(double spends, double is_delayed, bool on_gpus = false) {
     make_log(file_, 4096);
     return {{file_}, on_gpus, [=, this](const auto&) {
-              return ProcessorUse{spends * second_, is_delayed * second_, is_delayed > 0};
+              return ProcessorUse{spends * look_, is_delayed * look_, is_delayed > 0};
             }};
   }
 
-  // The second in which it calls a halt, and what it calls it.
+  // The look at which it calls a halt, and what it calls it.
   std::pair<int, Stall> halt(Watchdog& watchdog) {
     const auto begin = Watchdog::Clock::now();
-    for (second_ = 1; second_ < 2000; ++second_) {
-      const auto stall = watchdog.look(begin + std::chrono::seconds(second_));
-      if (stall != Stall::none) return {second_, stall};
+    for (look_ = 1; look_ < 2000; ++look_) {
+      const auto stall = watchdog.look(begin + look_ * std::chrono::milliseconds(1050));
+      if (stall != Stall::none) return {look_, stall};
     }
     return {0, Stall::none};
   }
 
   TemporaryFolder folder_;
   std::filesystem::path file_ = folder_.path() / "log";
-  int second_ = 0;
+  int look_ = 0;
 };
 
 TEST_F(WatchdogTest, WaitsForAStartThenForProgress) {
@@ -56,34 +56,34 @@ TEST_F(WatchdogTest, WaitsForAStartThenForProgress) {
 TEST_F(WatchdogTest, WhatSleepsWaits) {
   auto dog = watchdog(0.01, 0);
   record("cpu");
-  EXPECT_EQ(halt(dog), std::pair(5, Stall::waiting));
+  EXPECT_EQ(halt(dog), std::pair(4, Stall::waiting));
 }
 
 // What has a processor and makes nothing of it has to end.
 TEST_F(WatchdogTest, WhatComputesForNothingIsBusy) {
   auto dog = watchdog(0.9, 0);
   record("cpu");
-  EXPECT_EQ(halt(dog), std::pair(17, Stall::busy));
+  EXPECT_EQ(halt(dog), std::pair(16, Stall::busy));
 }
 
 // On a machine with much other work a rank gets nowhere though it waits for nobody.
 TEST_F(WatchdogTest, WhatGetsNoProcessorHasTimeWithoutEnd) {
   auto dog = watchdog(0.01, 0.99);
   record("cpu");
-  EXPECT_EQ(halt(dog), std::pair(1200, Stall::too_long));
+  EXPECT_EQ(halt(dog), std::pair(1143, Stall::too_long));
 }
 
 TEST_F(WatchdogTest, WhatGetsAQuarterOfAProcessorHasFourTimesAsLong) {
   auto dog = watchdog(0.25, 0.75);
   record("cpu");
-  EXPECT_EQ(halt(dog), std::pair(62, Stall::busy));
+  EXPECT_EQ(halt(dog), std::pair(59, Stall::busy));
 }
 
 // A rank that waits for another GPU computes, as far as its processor can tell.
 TEST_F(WatchdogTest, OnGpusSilenceIsEnough) {
   auto dog = watchdog(1, 0, /*on_gpus=*/true);
   record("cuda:0");
-  EXPECT_EQ(halt(dog), std::pair(10, Stall::waiting));
+  EXPECT_EQ(halt(dog), std::pair(9, Stall::waiting));
 }
 
 TEST(ProcessorUse, IsOfTheProcessAndAllThatItStarted) {
