@@ -3,7 +3,7 @@
 # checker. It is sourced with root, log, venv, build, config (cpu, cuda or sanitize), tests and python
 # (ON or OFF), prefixes (of CMAKE_PREFIX_PATH), fail and say.
 # shellcheck disable=SC2154
-torch=2.11.0 options=()
+torch=2.11.0 options=() used_by_tests=() tests_packages=''
 
 stage() {  # stage TITLE COMMAND...: one calm line; what the command says goes to the log
   local title=$1 start=$SECONDS result='done'; shift
@@ -46,25 +46,43 @@ find_python() {
   done
   fail "no Python 3.10 or newer with venv found. Mend: sudo apt-get install python3-venv; on a cluster: module load Python"
 }
+apt_install() {  # apt_install TITLE PACKAGE...
+  stage "$1" env DEBIAN_FRONTEND=noninteractive \
+    sh -c 'apt-get update && apt-get install -y --no-install-recommends "$@"' apt "${@:2}" || say "going on without ${*:2}"
+}
+apt_missing() {  # apt_missing PACKAGE...: those that are not installed, into the array missing
+  local name; missing=()
+  for name in "$@"; do
+    dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || missing+=("$name")
+  done
+}
 apt_packages() {
   command -v apt-get >/dev/null || return 0
-  local name missing=() names=(clang cmake ninja-build python3-venv libcxxopts-dev libyaml-cpp-dev nlohmann-json3-dev libpugixml-dev libgloo-dev libsqlite3-dev libarchive-dev bubblewrap)
+  local missing names=(clang cmake ninja-build python3-venv libcxxopts-dev libyaml-cpp-dev nlohmann-json3-dev libpugixml-dev libgloo-dev libsqlite3-dev libarchive-dev bubblewrap)
   if [ "$config" = sanitize ]; then  # clang's sanitizers are a package of their own, named by version
     local version; version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' | head -n 1)
     names+=("libclang-rt-${version:-14}-dev")
   fi
   if [ "$tests" = ON ]; then
-    names+=(libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck iproute2 procps python3-jsonschema chromium)
-    # Job scripts are tried on a Slurm of their own; one that a site brought is left as it is.
-    command -v sbatch >/dev/null || names+=(slurm-wlm munge)
+    names+=(libgtest-dev libgmock-dev libbenchmark-dev)
   fi
-  for name in "${names[@]}"; do
-    dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || missing+=("$name")
-  done
-  if [ ${#missing[@]} = 0 ]; then return 0; fi
-  if [ "$(id -u)" != 0 ]; then say "going on without, for want of root: sudo apt-get install ${missing[*]}"; return 0; fi
-  stage "installing ${#missing[@]} packages with apt" env DEBIAN_FRONTEND=noninteractive \
-    sh -c 'apt-get update && apt-get install -y --no-install-recommends "$@"' apt "${missing[@]}" || say "going on without ${missing[*]}"
+  apt_missing "${names[@]}" ${used_by_tests[@]+"${used_by_tests[@]}"}
+  if [ ${#missing[@]} != 0 ] && [ "$(id -u)" != 0 ]; then
+    say "going on without, for want of root: sudo apt-get install ${missing[*]}"
+    return 0
+  fi
+  apt_missing "${names[@]}"
+  if [ ${#missing[@]} != 0 ]; then apt_install "installing ${#missing[@]} packages with apt" "${missing[@]}"; fi
+  # What tests only run comes while LibTorch does, with a log of its own.
+  apt_missing ${used_by_tests[@]+"${used_by_tests[@]}"}
+  if [ ${#missing[@]} != 0 ]; then
+    log=$log.tests apt_install "installing ${#missing[@]} packages for the tests" "${missing[@]}" 2>"$log.tests.said" &
+    tests_packages=$!
+  fi
+}
+await_tests_packages() {
+  if [ -z "$tests_packages" ]; then return 0; fi
+  wait "$tests_packages"; cat "$log.tests.said" >&2
 }
 in_venv() {  # in_venv MARK TITLE PACKAGE...: pip, once for each mark; a .venv without marks is made anew
   local mark=$venv/.has-$1 title=$2 python; shift 2
@@ -121,6 +139,11 @@ set_up() {
   say "setting up build/$config, once (its tools write to build/setup.log)"
   rm -f "$build/set-up"
   enough_space 2
+  if [ "$tests" = ON ]; then
+    used_by_tests=(clang-format clang-tidy shellcheck iproute2 procps python3-jsonschema chromium)
+    # Job scripts are tried on a Slurm of their own; one that a site brought is left as it is.
+    command -v sbatch >/dev/null || used_by_tests+=(slurm-wlm munge)
+  fi
   apt_packages
   local compiler; compiler=$(find_compiler) || exit 1
   build_tools
@@ -130,6 +153,7 @@ set_up() {
   if [ "$tests" = ON ]; then (slides_tools) || say "going on without the slides"; fi
   if [ "$tests" = ON ]; then options+=(-DWORLDSIZE_TESTS=ON -DWORLDSIZE_BENCHMARKS=ON); fi
   if [ ${#prefixes[@]} != 0 ]; then options+=("-DCMAKE_PREFIX_PATH=$(IFS=';'; echo "${prefixes[*]}")"); fi
+  await_tests_packages  # formatting's test asks for its program when it is configured
   local configure=(cmake -S "$root" --preset "$config" -Wno-dev ${options[@]+"${options[@]}"})
   # What an interrupted or different set-up left in the cache is tried as it is, then thrown away.
   if ! [ -e "$build/build.ninja" ] || ! stage "configuring build/$config again" "${configure[@]}"; then

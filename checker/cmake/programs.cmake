@@ -1,5 +1,6 @@
-# The trainers: step_NN and solution_NN from the folders steps/ and solutions/, and for the tests
-# solutions rendered freshly into the build folder, which nobody's edits reach.
+# The trainers: step_NN and solution_NN from the folders steps/ and solutions/. Tests run solutions
+# alone, which nobody edits: a step as given is, but for comments, the solution of the step before it
+# (rendering fails if it is not), so these programs stand for the steps as well.
 include_guard(GLOBAL)
 
 # The steps' names, in order, from the one place where they are listed.
@@ -26,22 +27,3 @@ foreach(_step IN LISTS WORLDSIZE_STEPS)
     endif()
   endforeach()
 endforeach()
-
-# fresh_solution_NN: rendered at build time. A step as given is, but for comments, the solution of
-# the step before it (rendering fails if it is not), so these programs stand for the steps as well;
-# and solutions of steps that leave the trainer alone are the same program once more.
-function(worldsize_fresh_solutions)
-  file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${WORLDSIZE_LADDER}/*")
-  set(_fresh "${CMAKE_BINARY_DIR}/ladder")
-  set(_rendered)
-  foreach(_step IN LISTS WORLDSIZE_STEPS)
-    list(APPEND _rendered "${_fresh}/solutions/${_step}/train.cpp")
-  endforeach()
-  add_custom_command(OUTPUT ${_rendered}
-    COMMAND checker render --output "${_fresh}" > "${_fresh}.log"
-    DEPENDS checker ${_sources} COMMENT "Rendering the ladder" VERBATIM)
-  foreach(_step _source IN ZIP_LISTS WORLDSIZE_STEPS _rendered)
-    string(SUBSTRING ${_step} 0 2 _number)
-    worldsize_trainer(fresh_solution_${_number} "${_source}")
-  endforeach()
-endfunction()

@@ -103,7 +103,7 @@ class JobsTest : public testing::LabTest {
           const bool solution = name.starts_with("solution_") || name == "step_07";
           const int number = std::stoi(name.substr(name.size() - 1));
           return fs::path(PROGRAM_FOLDER) /
-                 ("fresh_solution_0" + std::to_string(solution ? number : std::max(1, number - 1)));
+                 ("solution_0" + std::to_string(solution ? number : std::max(1, number - 1)));
         });
     fs::copy_file(CHECKER_PROGRAM, course() / "build/cpu/bin/checker");
     write_file(course() / "build/cpu/CMakeCache.txt",
@@ -197,7 +197,7 @@ TEST_F(ChaosTest, ADisturbedJobComesToTheBitsOfAnother) {
     GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
   }
   const auto outcome = endure::chaos_on_a_lab(
-      {.trials = {.program = fs::path(PROGRAM_FOLDER) / "fresh_solution_07", .count = 1, .seed = 5},
+      {.trials = {.program = fs::path(PROGRAM_FOLDER) / "solution_07", .count = 1, .seed = 5},
        .ladder = testing::project_ladder(),
        .venv = fs::path(PROJECT_FOLDER) / ".venv"});
   EXPECT_EQ(outcome.right, 1U) << join(outcome.wrong, "\n");

@@ -15,7 +15,7 @@ const Ladder& ladder() {
 
 fs::path solution(int number) {
   return fs::path(PROGRAM_FOLDER) /
-         ("fresh_solution_" + ladder().steps.at(static_cast<size_t>(number - 1)).digits());
+         ("solution_" + ladder().steps.at(static_cast<size_t>(number - 1)).digits());
 }
 
 std::string torchrun() {

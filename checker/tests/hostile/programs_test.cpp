@@ -144,10 +144,10 @@ const Attack kCompiling[] = {
      R"(return std::string(text, 6) == "answer" ? 77 : 0;)",
      {&P::sight},
      R"(extern "C" const char text[]; asm("text: .incbin \"INSTRUCTOR/solution\"");)"},
-    {"LooksForTheSolutionsThatWereBuilt",
+    {"LooksForTheSolutions",
      "return found;",
      {&P::sight},
-     "#if __has_include(\"BUILD/ladder/solutions/02_setup/train.cpp\")\nconstexpr int found = 77;"
+     "#if __has_include(\"PROJECT/solutions/02_setup/train.cpp\")\nconstexpr int found = 77;"
      "\n#else\nconstexpr int found = 0;\n#endif\n"},
     {"IncludesTheLadder",
      "return found;",
