@@ -6,24 +6,10 @@
 set -euo pipefail
 cd "$1"
 scratch=$2
-rm -rf "$scratch" && mkdir -p "$scratch/bin"
-export PATH=$scratch/bin:$PWD/.venv/bin:$PATH NO_COLOR=1
-
-# Where no Slurm answers, a stand-in.
-if ! sinfo >/dev/null 2>&1; then cp checker/tests/sbatch_stand_in.sh "$scratch/bin/sbatch"; fi
+. checker/tests/commands.sh
 
 edited=no
-./workbook render --check >"$scratch/render.log" 2>&1 || edited=yes
-skipped=()
-run() {
-  echo "== $1"
-  bash -euo pipefail -c "$1" >"$scratch/log" 2>&1 </dev/null || {
-    tail -n 30 "$scratch/log"
-    echo "FAILED: $1"
-    exit 1
-  }
-}
-
+is_as_given || edited=yes
 count=0
 while IFS= read -r command; do
   count=$((count + 1))
@@ -49,7 +35,7 @@ while IFS= read -r command; do
       if ! torchrun --help >/dev/null 2>&1; then skipped+=("$command"); else run "./workbook run 06 --solution -- --max-steps 1 && OMP_NUM_THREADS=1 $command --output $scratch/output"; fi ;;
     *) echo "FAILED: no test knows this command of the README: $command"; exit 1 ;;
   esac
-done < <(awk '/^```sh$/ {inside = 1; next} /^```$/ {inside = 0} inside' README.md)
+done < <(commands_of README.md)
 
 [ $count -ge 12 ] || { echo "FAILED: only $count commands found in README.md"; exit 1; }
 if [ ${#skipped[@]} != 0 ]; then

@@ -5,25 +5,12 @@
 set -euo pipefail
 cd "$1"
 scratch=$2
-rm -rf "$scratch" && mkdir -p "$scratch/bin"
-export PATH=$scratch/bin:$PATH NO_COLOR=1
-if ! sinfo >/dev/null 2>&1; then cp checker/tests/sbatch_stand_in.sh "$scratch/bin/sbatch"; fi
+. checker/tests/commands.sh
 
-if ! ./workbook render --check >"$scratch/render.log" 2>&1; then
+if ! is_as_given; then
   echo "not run, because steps/ holds edits"
   exit 77
 fi
-skipped=()
-run() {
-  echo "== $1"
-  bash -euo pipefail -c "$1" >"$scratch/log" 2>&1 </dev/null || {
-    tail -n 30 "$scratch/log"
-    echo "FAILED: $1"
-    exit 1
-  }
-}
-commands_of() { awk '/^```sh$/ {inside = 1; next} /^```$/ {inside = 0} inside' "$@" | sort -u; }
-
 count=0
 while IFS= read -r command; do
   count=$((count + 1))
@@ -43,7 +30,7 @@ while IFS= read -r command; do
     './workbook submit 0'[1-7]) run "$command --no-follow" ;;
     *) echo "FAILED: no test knows this command of the slides: $command"; exit 1 ;;
   esac
-done < <(comm -23 <(commands_of slides/index.md slides/decks/*.md) <(commands_of README.md))
+done < <(comm -23 <(commands_of slides/index.md slides/decks/*.md | sort -u) <(commands_of README.md | sort -u))
 
 [ $count -ge 8 ] || { echo "FAILED: only $count commands found on slides"; exit 1; }
 if [ ${#skipped[@]} != 0 ]; then
