@@ -44,8 +44,8 @@ class Instructor {
   uint16_t port_ = 0;
 };
 
-/// A judgement's user, whom nobody else is.
-constexpr uint32_t kHostileUser = 61'999;
+/// The judgement's user, whom nobody else is: tests run side by side.
+uint32_t hostile_user();
 
 /// What a hand-in's judgement has left on this machine: processes, mounts, control groups.
 std::string left_behind();
