@@ -52,7 +52,7 @@ struct WorldTruth {
 };
 
 struct Truth {
-  std::array<uint64_t, 3> sizes{};  ///< samples of the splits
+  std::array<uint64_t, 3> sizes{};  ///< samples of the splits; 0 where no rank left anything
   std::vector<WorldTruth> worlds;   ///< in the order of the trials
 };
 

@@ -14,19 +14,23 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string last_command(const Project& project, const std::string& target) {
+// How the target itself is built, whatever it depends on, for each of these.
+std::vector<std::string> commands_for(const Project& project,
+                                      const std::vector<std::string>& targets) {
   Command command;
-  command.arguments = {project.ninja, "-C", project.build.string(), "-t", "commands", "-s", target};
-  std::string last;
+  command.arguments = {project.ninja, "-C", project.build.string(), "-t", "commands", "-s"};
+  command.arguments.insert(command.arguments.end(), targets.begin(), targets.end());
+  std::vector<std::string> commands;
   RankOptions options;
   options.on_line = [&](size_t, bool is_error, std::string_view line) {
-    if (!is_error && !line.starts_with("ninja: ")) last = line;
+    if (!is_error && !line.starts_with("ninja: ")) commands.emplace_back(line);
     return true;
   };
-  if (!run_ranks({&command, 1}, options).success() || last.empty()) {
-    throw Error("ninja does not know how " + target + " is built. Mend: ./workbook build");
+  if (!run_ranks({&command, 1}, options).success() || commands.size() != targets.size()) {
+    throw Error("ninja does not know how " + join(targets, " and ") +
+                " are built. Mend: ./workbook build");
   }
-  return last;
+  return commands;
 }
 
 // A shell line's words, as far as CMake writes such lines: quotes of both kinds and backslashes.
@@ -118,9 +122,10 @@ Recipe recipe_of(const Project& project) {
   recipe.object =
       "checker/CMakeFiles/" + target + ".dir/__/solutions/" + step.name + "/train.cpp.o";
   recipe.program = "bin/" + target;
+  const auto commands = commands_for(project, {recipe.object, recipe.program});
   // Where tests are built warnings are errors, but not in what students write.
-  recipe.compile = replaced(last_command(project, recipe.object), " -Werror ", " ");
-  recipe.link = last_command(project, recipe.program);
+  recipe.compile = replaced(commands[0], " -Werror ", " ");
+  recipe.link = commands[1];
   const auto time = fs::last_write_time(project.build / "bin" / "replay").time_since_epoch();
   recipe.libraries = std::to_string(time.count());
   return recipe;

@@ -5,10 +5,11 @@ namespace checker {
 namespace {
 
 // Waiting ranks sleep in the kernel: their processors' time stands still. What computes gets more
-// time. On GPUs a rank that waits keeps its processor busy, and nothing that a rank does there
-// takes as long as kSpinning. All of it is the ranks' own time, but for what nobody has to wait
-// for.
-constexpr double kWaiting = 3, kBusy = 15, kSpinning = 8, kTooLong = 120, kStart = 30;
+// time: a small model's steps take milliseconds, but GPUs may take seconds to get started. There a
+// rank that waits keeps its processor busy, and nothing that it does takes as long as kSpinning.
+// All of it is the ranks' own time, but for what nobody has to wait for.
+constexpr double kWaiting = 3, kBusy = 8, kBusyOnGpus = 15, kSpinning = 8, kTooLong = 120,
+                 kStart = 15;
 constexpr double kForEver = 1200;
 
 }  // namespace
@@ -42,7 +43,7 @@ Stall Watchdog::look(Clock::time_point now) {
     stall_ = Stall::waiting;
   } else if (on_gpus_ && started_ && quiet > kSpinning) {
     stall_ = Stall::waiting;
-  } else if (quiet > kBusy) {
+  } else if (quiet > (on_gpus_ ? kBusyOnGpus : kBusy) && !time_.idle()) {
     stall_ = Stall::busy;
   }
   return stall_;
