@@ -2,6 +2,7 @@
 
 usage: site_test.py OUTPUT_FOLDER"""
 
+import csv
 import re
 import resource
 import subprocess
@@ -40,7 +41,7 @@ class Decks(unittest.TestCase):
         for name, deck in decks().items():
             titles = [slide.title for slide in deck.slides]
             with self.subTest(name):
-                self.assertIn(len(titles), range(15, 27), "a title slide and 15 to 25 more")
+                self.assertIn(len(titles), range(16, 28), "a title slide and 15 to 26 more")
                 self.assertEqual(titles[1], "Aims")
                 self.assertEqual(titles[-1], "To read")
                 self.assertGreaterEqual(sum(slide.questions for slide in deck.slides), 2)
@@ -51,6 +52,14 @@ class Decks(unittest.TestCase):
         for name, deck in decks().items():
             with self.subTest(name):
                 self.assertGreaterEqual(sum(link.startswith("https://") for link in deck.links), 2)
+
+
+    def test_what_a_question_quotes_was_measured(self):
+        lines = [line for line in (SLIDES / "data" / "step_times.csv").read_text().splitlines() if line[:1] != "#"]
+        one, four = next(csv.DictReader(lines))["ms_1_gpu"], next(csv.DictReader(lines))["ms_4_gpus"]
+        words = (SLIDES / "decks" / "1_one_gpu.md").read_text()
+        self.assertIn(f"A step takes {one} ms on one GPU, and {four} ms on four", words)
+        self.assertIn(f"in {four} / {one} = {float(four) / float(one):.2f} of the time", words)
 
 
 class Todos(unittest.TestCase):
