@@ -132,7 +132,8 @@ cuda_toolkit() {
   ln -sfn lib "$kit/lib64"
   options+=("-DCUDAToolkit_ROOT=$kit" "-DCMAKE_CUDA_COMPILER=$kit/bin/nvcc")
 }
-slides_tools() {  # Sphinx and what belongs to it
+slides_tools() {  # Sphinx and what belongs to it; anew where a newer course asks for something else
+  if [ "$root/slides/requirements.txt" -nt "$venv/.has-slides" ]; then rm -f "$venv/.has-slides"; fi
   in_venv slides "installing what builds the slides" -r "$root/slides/requirements.txt"
 }
 set_up() {

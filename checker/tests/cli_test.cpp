@@ -114,7 +114,7 @@ TEST_F(CliTest, SlidesSaysWhereTheSlideOfATodoIs) {
   const auto python = source() / ".venv/bin/python3";
   write_file(python,
              "#!/bin/sh\nmkdir -p \"$3/site\"\necho '8 decks/4_ddp.html#/todo-8' "
-             ">\"$3/site/todos.txt\"\n");
+             ">\"$3/site/todos.txt\"\necho again >>\"$3/times\"\n");
   fs::permissions(python, fs::perms::owner_all);
   const auto found = slides("8");
   EXPECT_EQ(found.status, 0);
@@ -122,6 +122,11 @@ TEST_F(CliTest, SlidesSaysWhereTheSlideOfATodoIs) {
   EXPECT_THAT(found.text,
               HasSubstr("/a%20project/build/cpu/slides/site/decks/4_ddp.html#/todo-8\n"));
   EXPECT_THAT(slides("9").text, HasSubstr("No slide is about TODO 9."));
+  const auto times = build() / "slides" / "times";
+  EXPECT_EQ(read_file(times), "again\n") << "built though nothing changed";
+  write_file(source() / "slides/decks/4_ddp.md", "changed");
+  EXPECT_EQ(slides("8").status, 0);
+  EXPECT_EQ(read_file(times), "again\nagain\n") << "not built though a deck changed";
   EXPECT_EQ(slides("99").status, 2);
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
@@ -61,6 +62,23 @@ std::string address_of(const fs::path& site, int todo) {
   throw Error("No slide is about TODO " + number + ". Mend: ./workbook slides --build-only");
 }
 
+fs::file_time_type newest_in(const fs::path& folder) {
+  auto newest = fs::file_time_type::min();
+  std::error_code vanished;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, vanished)) {
+    if (entry.is_regular_file(vanished)) newest = std::max(newest, entry.last_write_time());
+  }
+  return newest;
+}
+
+// Text, figures and captured output lie in slides/, the TODOs' words and code in the ladder.
+bool is_of_today(const fs::path& site, const Project& project) {
+  std::error_code missing;
+  const auto built = fs::last_write_time(site / "todos.txt", missing);
+  return !missing && newest_in(project.source / "slides") <= built &&
+         newest_in(project.ladder()) <= built;
+}
+
 bool is_set(const char* variable) {
   const char* const value = std::getenv(variable);
   return value && *value != '\0';
@@ -68,7 +86,7 @@ bool is_set(const char* variable) {
 
 int show_slide(const Project& project, int todo) {
   const auto site = project.build / "slides" / "site";
-  if (!fs::exists(site / "todos.txt")) {
+  if (!is_of_today(site, project)) {
     const int status = run_builder(project, {"--build-only"});
     if (status != 0) return status;
   }
