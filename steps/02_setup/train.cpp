@@ -55,11 +55,11 @@ int main(int argc, char** argv) try {
   tasks::apply(options);
 
   // TODO 2: Remove the hand-picked device.
-  //   Delete the statement below that declares `device`.
+  //   Delete the statement below that declares `device`, and do TODO 3 in the same go: in between,
+  //   the program does not compile.
   //   It is right for one process and wrong for four: every rank would run the same line and pick
   //   the same first GPU, which then does all the work while the others idle. Which device is whose
   //   is for setup() to say (TODO 3).
-  //   Do TODO 3 in the same go: in between, the program does not compile.
   // TODO 3: Call setup().
   //   Call setup() here, in place of what TODO 2 removed, with the backend and the device of
   //   `options`:
