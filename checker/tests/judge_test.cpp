@@ -15,6 +15,7 @@
 #include "log_writer.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
+#include "support/text.hpp"
 
 namespace checker {
 namespace {
@@ -80,6 +81,30 @@ TEST(Verdicts, UntouchedAreThoseWhosePlacesReadAsGiven) {
   EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, edited), (std::set<int>{4, 6, 7}));
   const auto solved = render(ladder(), ladder().trainer, step, Rendering::solution);
   EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, solved), std::set<int>{});
+}
+
+// In a script a directive looks like a comment, and belongs to one TODO alone.
+TEST(Verdicts, UntouchedOfAJobScriptAreToldApart) {
+  const auto& step = ladder().step("07");
+  const auto given = render(ladder(), ladder().job, step, Rendering::step);
+  const auto untouched = [&](const std::string& text) {
+    return untouched_todos(ladder(), ladder().job, step, text);
+  };
+  EXPECT_EQ(untouched(given), (std::set<int>{14, 15, 16, 17}));
+  const auto four = replaced(given, "--gres=gpu:1", "--gres=gpu:4");
+  EXPECT_EQ(untouched(four), (std::set<int>{15, 16, 17}));
+  EXPECT_EQ(untouched(replaced(four, "--nodes=1", "--nodes=2")), (std::set<int>{15, 16}));
+}
+
+// Where the GPUs are not there, or the ranks cannot meet, nobody can tell how they are started.
+TEST(Verdicts, StartingRanksWaitsForGpusAndTheirMeeting) {
+  const auto& step = ladder().step("07");
+  for (const int earlier : {14, 15}) {
+    const auto verdicts = to_verdicts(ladder(), ladder().job, step, {finding(earlier)}, {}, false);
+    EXPECT_EQ(states(verdicts).at(earlier), State::wrong);
+    EXPECT_EQ(states(verdicts).at(16), State::not_judged);
+    EXPECT_EQ(states(verdicts).at(17), State::done);
+  }
 }
 
 TEST(CompileErrors, ShowTheFirstAtTheStudentsLine) {

@@ -20,6 +20,11 @@ std::vector<std::string> code_lines(const std::string& text) {
   return lines;
 }
 
+// "#SBATCH" is none.
+bool is_comment(const std::string& line, const std::string& comment) {
+  return line == comment || line.starts_with(comment + " ");
+}
+
 // The comment of a TODO and the line of code after it, for each of its places.
 std::vector<std::vector<std::string>> places_of(int todo, const std::vector<std::string>& given,
                                                 const std::string& comment) {
@@ -28,7 +33,7 @@ std::vector<std::vector<std::string>> places_of(int todo, const std::vector<std:
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].starts_with(start + ":") && !given[i].starts_with(start + ",")) continue;
     std::vector<std::string> place;
-    while (i < given.size() && given[i].starts_with(comment)) place.push_back(given[i++]);
+    while (i < given.size() && is_comment(given[i], comment)) place.push_back(given[i++]);
     if (i < given.size()) place.push_back(given[i]);
     places.push_back(std::move(place));
   }
