@@ -9,7 +9,9 @@
 #include <span>
 
 #include "completion_poller.hpp"
+#include "distributed_utils/monitoring.hpp"
 #include "distributed_utils/recording.hpp"
+#include "monitored_calls.hpp"
 
 namespace distributed_utils::detail {
 namespace {
@@ -66,9 +68,10 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of(c10d::Work& work) {
 
 std::shared_ptr<RecordedGroup> record_group(const std::string& name, int rank, int size,
                                             const std::vector<int>& ranks) {
-  if (!recording::enabled()) return nullptr;
+  if (!recording::enabled() && !monitoring::enabled()) return nullptr;
   static std::atomic<uint32_t> next_number = 0;
   auto group = std::make_shared<RecordedGroup>(next_number.fetch_add(1));
+  monitor_group(group->number, name, rank, size);
   const recording::GroupRecord record = {
       .group = group->number,
       .rank = static_cast<uint32_t>(rank),
@@ -85,7 +88,8 @@ std::shared_ptr<RecordedGroup> record_group(const std::string& name, int rank, i
 
 uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
                        const std::vector<at::Tensor>& tensors) {
-  const auto frames = frames_of_call();
+  const auto frames = recording::enabled() ? frames_of_call() : Frames();
+  uint64_t size = 0;
   recording::CollectiveRecord record = {
       .sequence = group.next_sequence.fetch_add(1),
       .group = group.number,
@@ -101,15 +105,18 @@ uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
     record.scalar_type = static_cast<int8_t>(tensor.scalar_type());
     record.device = static_cast<uint8_t>(tensor.device().type());
     record.elements += static_cast<uint64_t>(tensor.numel());
+    size += tensor.nbytes();
   }
   std::vector<std::byte> payload;
   append(payload, &record, 1);
   append(payload, frames.data(), frames.size());
   recording::record(recording::Kind::collective, payload);
+  monitor_issued(group.number, record.sequence, record.op_type, size);
   return record.sequence;
 }
 
 void record_completed(uint32_t group, uint64_t sequence, bool failed) {
+  monitor_ended(group, sequence, failed);
   const recording::CompletedRecord record = {sequence, group, failed ? 1U : 0U};
   recording::record(recording::Kind::completed, std::as_bytes(std::span(&record, 1)));
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// The records of groups and collectives (see distributed_utils/recording.hpp), as the wrapping
-/// backend and the observer of foreign groups write them.
+/// The records of groups and collectives (see distributed_utils/recording.hpp and monitoring.hpp),
+/// as the wrapping backend and the observer of foreign groups write them.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -21,8 +21,8 @@ struct RecordedGroup {
   std::atomic<uint64_t> next_sequence = 0;
 };
 
-/// Records a new group; null when the process does not record. ranks: of the world, or none where
-/// they are not known.
+/// Records a new group; null when the process neither records nor is monitored. ranks: of the
+/// world, or none where they are not known.
 std::shared_ptr<RecordedGroup> record_group(const std::string& name, int rank, int size,
                                             const std::vector<int>& ranks);
 

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -17,6 +18,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "distributed_utils/error.hpp"
+#include "unawaited.hpp"
 
 namespace distributed_utils::detail {
 namespace {

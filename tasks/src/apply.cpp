@@ -9,7 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "distributed_utils/error.hpp"
+#include "distributed_utils/monitoring.hpp"
 #include "distributed_utils/recording.hpp"
+#include "phases.hpp"
 #include "tasks/options.hpp"
 
 namespace tasks {
@@ -48,6 +51,28 @@ void make_output_folder(const std::filesystem::path& folder) {
   }
 }
 
+std::string configuration_of(const Options& options) {
+  return fmt::format(
+      "task={}\nconfig={}\ndata={}\nepochs={}\nmax_steps={}\nbatch_size={}\nprecision={}\n"
+      "seed={}\ndevice={}\nthreads={}\noutput={}\n",
+      options.task, options.config, options.data ? options.data->string() : "the task's own",
+      options.epochs, options.max_steps, options.batch_size, c10::toString(options.precision),
+      options.seed, options.device ? options.device->str() : "auto", at::get_num_threads(),
+      options.output.string());
+}
+
+// A run goes on without being monitored, too.
+void start_monitoring(const Options& options) {
+  if (distributed_utils::monitoring::enabled()) return;  // apply() may be called again
+  try {
+    distributed_utils::monitoring::start(
+        {.folder = options.output / "monitor", .configuration = configuration_of(options)});
+    phases::begin();
+  } catch (const distributed_utils::Error& error) {
+    fmt::print(stderr, "warning: --monitor: {}\n", error.what());
+  }
+}
+
 }  // namespace
 
 void apply(const Options& options) {
@@ -60,6 +85,7 @@ void apply(const Options& options) {
   // Into a pipe or a job's log too, lines appear as they are printed, and a crash loses none.
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   make_output_folder(options.output);
+  if (options.monitor) start_monitoring(options);
 }
 
 }  // namespace tasks

@@ -10,6 +10,7 @@
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/print.hpp"
 #include "distributed_utils/stop_signal.hpp"
+#include "phases.hpp"
 
 namespace tasks {
 
@@ -51,6 +52,7 @@ void Checkpointing::State::check_is_same_run() const {
 }
 
 void Checkpointing::State::save(const torch::Tensor& totals) {
+  phases::checkpoint_begins();
   checkpoints.save(progress->steps(), *model, *optimizer,
                    {{"epoch", epoch},
                     {"position", position},
@@ -58,6 +60,7 @@ void Checkpointing::State::save(const torch::Tensor& totals) {
                     {"seed", static_cast<int64_t>(options.seed)},
                     {"samples", samples}},
                    {{"totals", totals}});
+  phases::checkpoint_ends();
 }
 
 Checkpointing::Checkpointing(const Options& options) : state_(std::make_unique<State>(options)) {

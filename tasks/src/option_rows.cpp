@@ -70,6 +70,7 @@ void set_output(Options& options, const Value& value) {
 void set_checkpoint_every(Options& options, const Value& value) {
   options.checkpoint_every = parse_integer(value, 0, largest_count);
 }
+void set_monitor(Options& options, const Value& value) { options.monitor = parse_boolean(value); }
 void set_resume(Options& options, const Value& value) { options.resume = parse_boolean(value); }
 
 constexpr std::array rows{
@@ -89,6 +90,8 @@ constexpr std::array rows{
               set_checkpoint_every},
     OptionRow{"resume", "", "false", "from the newest checkpoint, if there is one (step 07)",
               set_resume},
+    OptionRow{"monitor", "", "false", "record what the run does and uses, for ./workbook monitor",
+              set_monitor},
     OptionRow{"threads", "N", "0", "CPU threads of a rank; 0: as torch chooses", set_threads},
 };
 

@@ -8,6 +8,7 @@
 
 #include "console/terminal.hpp"
 #include "distributed_utils/process_group.hpp"
+#include "phases.hpp"
 #include "progress_bar.hpp"
 
 namespace tasks {
@@ -41,6 +42,7 @@ bool Progress::step(const Loss& loss) {
   const auto now = Clock::now();
   measure(now, loss.count);
   ++steps_;
+  phases::step_ends(steps_, finished() || steps_ % steps_per_epoch_ == 0, loss);
   if (!draws_) return !finished();
   if (finished() || steps_ % steps_per_epoch_ == 0) {
     clear();

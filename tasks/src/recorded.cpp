@@ -1,6 +1,7 @@
 #include "tasks/recorded.hpp"
 
 #include "evidence.hpp"
+#include "phases.hpp"
 
 namespace tasks {
 
@@ -13,5 +14,11 @@ void record_step(const torch::optim::Optimizer& optimizer) {
   recording::record(recording::Kind::values, values_payload(parameters));
   recording::record(recording::Kind::gradients, gradients_payload(parameters));
 }
+
+TimedStep::TimedStep(const torch::optim::Optimizer& optimizer) {
+  phases::optimizer_begins(optimizer);
+}
+
+TimedStep::~TimedStep() { phases::optimizer_ends(); }
 
 }  // namespace tasks

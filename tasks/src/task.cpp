@@ -10,6 +10,7 @@
 #include "distributed_utils/recording.hpp"
 #include "evidence.hpp"
 #include "fetched.hpp"
+#include "phases.hpp"
 
 namespace tasks {
 
@@ -38,13 +39,16 @@ Batch Batch::to(torch::Device device) const {
       recording::record(Kind::taken, samples);
     }
   }
-  return {input.to(device), target.to(device)};
+  Batch there{input.to(device), target.to(device)};
+  phases::taken(device);
+  return there;
 }
 
 Dataset::Dataset(Split split, std::shared_ptr<const Source> source)
     : split_(split), source_(std::move(source)) {}
 
 Batch Dataset::get_batch(c10::ArrayRef<size_t> indices) {
+  phases::fetches(split_);
   if (recording::enabled()) recording::record(Kind::fetch, fetch_payload(split_, indices));
   for (const auto index : indices) {
     TORCH_CHECK_INDEX(index < source_->size(), "sample ", index, " of a split with ",
@@ -93,6 +97,7 @@ void Task::record_parameters(const std::vector<torch::Tensor>& parameters) const
 
 torch::Tensor Loss::mean() const {
   if (recording::enabled()) recording::note_place();  // backward() starts from here
+  if (torch::GradMode::is_enabled()) phases::backward_begins();
   return sum / count;
 }
 
@@ -101,15 +106,18 @@ Loss Task::loss(const torch::Tensor& output, const torch::Tensor& target) const 
   if (recording::enabled()) {
     recording::record(Kind::loss, loss_payload(loss, torch::GradMode::is_enabled()));
   }
+  if (!torch::GradMode::is_enabled()) phases::evaluated();
   return loss;
 }
 
 std::string Task::format(double mean_loss) const {
+  phases::evaluation_ends();
   if (recording::enabled()) record_reported(mean_loss);
   return fmt::format("{:#.{}g}", mean_loss, precision_ == torch::kFloat64 ? 15 : 6);
 }
 
 std::string Task::describe(double mean_loss) const {
+  phases::evaluation_ends();
   if (recording::enabled()) record_reported(mean_loss);
   return in_words(mean_loss);
 }

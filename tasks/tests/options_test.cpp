@@ -31,6 +31,14 @@ TEST(Options, ComeFromTheFirstTasksFirstConfiguration) {
   EXPECT_EQ(options.device, std::nullopt);
   EXPECT_EQ(options.data, std::nullopt);
   EXPECT_EQ(options.output, "output");
+  EXPECT_FALSE(options.monitor);
+}
+
+TEST(Options, MonitoringCanBeAskedForAndRefused) {
+  EXPECT_TRUE(parse({"--monitor"}).monitor);
+  EXPECT_FALSE(parse({"--monitor=false"}).monitor);
+  // What comes last counts: a script may ask for it, its user refuse it.
+  EXPECT_FALSE(parse({"--monitor", "--monitor=false"}).monitor);
 }
 
 TEST(Options, OfTheCommandLineComeBeforeTheConfigurations) {

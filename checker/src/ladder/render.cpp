@@ -12,7 +12,7 @@ namespace checker {
 
 namespace {
 
-constexpr size_t columns = 100;
+constexpr size_t widest = 100;
 
 // The lines of a text in paragraphs, each line with `prefix` before it. Indented paragraphs are
 // examples and stay as they are.
@@ -20,8 +20,7 @@ void append_paragraphs(std::vector<std::string>& lines, std::string_view text,
                        const std::string& prefix) {
   std::string paragraph;
   const auto flush = [&] {
-    for (const auto& line : wrap(paragraph, columns - prefix.size()))
-      lines.push_back(prefix + line);
+    for (const auto& line : wrap(paragraph, widest - prefix.size())) lines.push_back(prefix + line);
     paragraph.clear();
   };
   for (const auto& line : split_lines(text)) {

@@ -23,6 +23,7 @@ int run_reset(const Project& project, const Arguments& arguments);
 int run_list(const Project& project, const Arguments& arguments);
 int run_progress(const Project& project, const Arguments& arguments);
 int run_run(const Project& project, const Arguments& arguments);
+int run_monitor(const Project& project, const Arguments& arguments);
 int run_pack(const Project& project, const Arguments& arguments);
 int run_submit(const Project& project, const Arguments& arguments);
 int run_site(const Project& project, const Arguments& arguments);

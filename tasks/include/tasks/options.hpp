@@ -33,6 +33,7 @@ struct Options {
   std::filesystem::path output = "output";
   int64_t checkpoint_every = 0;  ///< optimizer steps; 0: no checkpoints, and signals end the run
   bool resume = false;           ///< from the newest checkpoint below output, if there is one
+  bool monitor = false;          ///< record what the run does and uses, below output
 };
 
 /// What a trainer does beside training.

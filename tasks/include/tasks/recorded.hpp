@@ -12,6 +12,15 @@ namespace tasks {
 /// bytes of each in the optimizer's order; zeros where there is no gradient.
 void record_step(const torch::optim::Optimizer& optimizer);
 
+/// Takes an optimizer step's time, where the process is monitored.
+class TimedStep {
+ public:
+  explicit TimedStep(const torch::optim::Optimizer& optimizer);
+  ~TimedStep();
+  TimedStep(const TimedStep&) = delete;
+  TimedStep& operator=(const TimedStep&) = delete;
+};
+
 /// An optimizer of torch's, Base, that records before it steps. Every task's optimizer is one.
 /// Gradients rather than parameters, because an adaptive optimizer all but hides their scale.
 template <class Base>
@@ -21,6 +30,7 @@ class Recorded : public Base {
 
   torch::Tensor step(typename Base::LossClosure closure = nullptr) override {
     if (distributed_utils::recording::enabled()) record_step(*this);
+    const TimedStep timed(*this);
     return Base::step(std::move(closure));
   }
 };

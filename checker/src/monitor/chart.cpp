@@ -1,0 +1,207 @@
+#include "monitor/chart.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "monitor/words.hpp"
+
+namespace checker::monitor {
+
+namespace {
+
+// Of a chart, however many curves it has: 64 ranks and 100,000 steps must fit into a page.
+constexpr size_t kMostPoints = 6000;
+constexpr size_t kColours = 8;
+constexpr size_t kLegend = 16;  // more names say nothing
+
+struct Range {
+  double low = 0, high = 1;
+
+  double share(double value) const { return (value - low) / (high - low); }
+};
+
+std::vector<Series> finite_ones(const Chart& chart) {
+  std::vector<Series> all;
+  for (const auto& series : chart.series) {
+    Series kept{series.name, {}};
+    for (const auto& point : series.points) {
+      if (std::isfinite(point.x) && std::isfinite(point.y)) kept.points.push_back(point);
+    }
+    if (!kept.points.empty()) all.push_back(std::move(kept));
+  }
+  return all;
+}
+
+template <class Get>
+Range range_of(const std::vector<Series>& all, Get get) {
+  Range range{get(all.front().points.front()), get(all.front().points.front())};
+  for (const auto& series : all) {
+    for (const auto& point : series.points) {
+      range.low = std::min(range.low, get(point));
+      range.high = std::max(range.high, get(point));
+    }
+  }
+  return range;
+}
+
+Range vertical_range(const std::vector<Series>& all, bool from_zero) {
+  auto range = range_of(all, [](const Point& point) { return point.y; });
+  if (from_zero) range.low = std::min(range.low, 0.0);
+  const double room = range.high - range.low;
+  if (room <= 0) {
+    const double least = range.high == 0 ? 1 : std::abs(range.high) * 0.1;
+    return {from_zero ? range.low : range.low - least, range.high + least};
+  }
+  return {from_zero ? range.low : range.low - 0.05 * room, range.high + 0.05 * room};
+}
+
+std::string curve(const std::vector<Point>& points, Range x, Range y, double height) {
+  std::string text;
+  for (const auto& point : points) {
+    if (!text.empty()) text += ' ';
+    text +=
+        fixed(kPlotWidth * x.share(point.x), 1) + "," + fixed(height * (1 - y.share(point.y)), 1);
+  }
+  return text;
+}
+
+// Bytes are counted in powers of 1024: round numbers of the unit in which they are shown.
+std::vector<double> levels_of(Range y, const std::string& unit) {
+  double scale = 1;
+  while (unit.starts_with('B') && y.high / scale >= 1024) scale *= 1024;
+  auto levels = ticks_between(y.low / scale, y.high / scale, 4);
+  for (auto& level : levels) level *= scale;
+  return levels;
+}
+
+std::string legend_of(const std::vector<Series>& all) {
+  if (all.size() < 2) return "";
+  std::string html;
+  for (size_t i = 0; i < std::min(all.size(), kLegend); ++i) {
+    html += "<span><i" + colour(i, all.size(), "background") + "></i>" + escaped(all[i].name) +
+            "</span>";
+  }
+  if (all.size() > kLegend) html += "<span>… " + std::to_string(all.size()) + " in all</span>";
+  return html;
+}
+
+}  // namespace
+
+std::vector<Point> sampled_down(std::span<const Point> points, size_t buckets) {
+  if (points.size() <= 2 * buckets || buckets == 0) return {points.begin(), points.end()};
+  const double from = points.front().x;
+  const double width = (points.back().x - from) / static_cast<double>(buckets);
+  std::vector<Point> kept;
+  for (size_t begin = 0; begin < points.size();) {
+    const auto bucket = [&](const Point& point) {
+      return width > 0 ? std::min(buckets - 1, static_cast<size_t>((point.x - from) / width)) : 0;
+    };
+    const size_t here = bucket(points[begin]);
+    size_t low = begin, high = begin, end = begin;
+    for (; end < points.size() && bucket(points[end]) == here; ++end) {
+      if (points[end].y < points[low].y) low = end;
+      if (points[end].y > points[high].y) high = end;
+    }
+    kept.push_back(points[std::min(low, high)]);
+    if (low != high) kept.push_back(points[std::max(low, high)]);
+    begin = end;
+  }
+  return kept;
+}
+
+std::vector<double> ticks_between(double low, double high, int count) {
+  if (!(high > low)) return {low};
+  const double rough = (high - low) / count;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double candidate : {1.0, 2.0, 5.0}) {
+    if (candidate * power >= rough) {
+      step = candidate * power;
+      break;
+    }
+  }
+  std::vector<double> ticks;
+  for (auto n = static_cast<int64_t>(std::ceil(low / step)); n * step <= high + 1e-9 * step; ++n) {
+    ticks.push_back(static_cast<double>(n) * step);
+  }
+  return ticks;
+}
+
+std::string shown(double value, const std::string& unit) {
+  if (unit == "s") return value == 0 ? "0" : shown_seconds(value);
+  if (unit == "B") return shown_bytes(value);
+  if (unit == "B/s") return shown_bytes(value) + "/s";
+  if (unit == "%") return fixed(value, 0) + " %";
+  if (unit == "step") return fixed(value, 0);
+  const auto number = std::abs(value) >= 1e4 ? shown_count(value) : compact(value);
+  return unit.empty() ? number : number + " " + unit;
+}
+
+std::string colour(size_t n, size_t count, const char* property) {
+  if (count <= kColours) return " class=s" + std::to_string(n);
+  const auto hue = 360 * n / count;
+  return " style=\"" + std::string(property) + ":hsl(" + std::to_string(hue) + " 60% 50%)\"";
+}
+
+std::string frame_begin(const Frame& frame) {
+  const auto height = fixed(frame.height, 0);
+  std::string html = "<figure class=chart data-from=" + compact(frame.from) +
+                     " data-to=" + compact(frame.to) + " data-unit=" + frame.x_unit +
+                     " data-height=" + height + frame.attributes + "><figcaption>" +
+                     escaped(frame.title);
+  if (!frame.note.empty()) html += " <small>" + escaped(frame.note) + "</small>";
+  html += "</figcaption><svg class=outer viewBox=\"0 0 1096 " + fixed(frame.height + 30, 0) +
+          "\" tabindex=0 role=img aria-label=\"" + escaped(frame.title) +
+          "\"><rect class=area x=" + fixed(kPlotLeft, 0) + " y=" + fixed(kPlotTop, 0) +
+          " width=" + fixed(kPlotWidth, 0) + " height=" + height +
+          "></rect><svg class=plot x=" + fixed(kPlotLeft, 0) + " y=" + fixed(kPlotTop, 0) +
+          " width=" + fixed(kPlotWidth, 0) + " height=" + height + " viewBox=\"0 0 " +
+          fixed(kPlotWidth, 0) + " " + height + "\" preserveAspectRatio=none>\n";
+  return html;
+}
+
+std::string frame_end(const Frame& frame, const std::string& beside, const std::string& legend) {
+  std::string html = "</svg>" + beside + "<g class=ticks>";
+  for (const double tick : ticks_between(frame.from, frame.to, 8)) {
+    const double x = kPlotLeft + kPlotWidth * (tick - frame.from) / (frame.to - frame.from);
+    html += "<text x=" + fixed(x, 1) + " y=" + fixed(frame.height + kPlotTop + 16, 0) + ">" +
+            shown(tick, frame.x_unit) + "</text>";
+  }
+  html += "</g></svg>";
+  if (!legend.empty()) html += "<div class=legend>" + legend + "</div>";
+  return html + "</figure>\n";
+}
+
+std::string draw(const Chart& chart) {
+  const auto all = finite_ones(chart);
+  const bool is_curve =
+      std::ranges::any_of(all, [](const Series& series) { return series.points.size() > 1; });
+  if (!is_curve) return "";
+  auto x = range_of(all, [](const Point& point) { return point.x; });
+  if (x.high <= x.low) x.high = x.low + 1;
+  const auto y = vertical_range(all, chart.from_zero);
+  Frame frame{.title = chart.title,
+              .note = chart.note,
+              .x_unit = chart.x_unit,
+              .from = x.low,
+              .to = x.high};
+  frame.attributes = " data-low=" + compact(y.low) + " data-high=" + compact(y.high) +
+                     " data-y=\"" + escaped(chart.y_unit) + "\"";
+  std::string html = frame_begin(frame);
+  const size_t buckets = std::max<size_t>(8, kMostPoints / 2 / all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    html += "<polyline" + colour(i, all.size()) + " data-name=\"" + escaped(all[i].name) +
+            "\" points=\"" + curve(sampled_down(all[i].points, buckets), x, y, frame.height) +
+            "\"></polyline>\n";
+  }
+  std::string beside = "<g class=levels>";
+  for (const double tick : levels_of(y, chart.y_unit)) {
+    const auto top = fixed(kPlotTop + frame.height * (1 - y.share(tick)), 1);
+    beside += "<line x1=" + fixed(kPlotLeft, 0) + " x2=" + fixed(kPlotLeft + kPlotWidth, 0) +
+              " y1=" + top + " y2=" + top + "></line><text x=" + fixed(kPlotLeft - 6, 0) +
+              " y=" + top + ">" + escaped(shown(tick, chart.y_unit)) + "</text>";
+  }
+  return html + frame_end(frame, beside + "</g>", legend_of(all));
+}
+
+}  // namespace checker::monitor

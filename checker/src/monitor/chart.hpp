@@ -1,0 +1,56 @@
+#pragma once
+/// Curves over time or steps, drawn as SVG. The page's script adds zooming and figures under the
+/// pointer; without it they are whole as well.
+#include <span>
+#include <string>
+#include <vector>
+
+namespace checker::monitor {
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+struct Series {
+  std::string name;
+  std::vector<Point> points;  ///< in order of x; what is not finite is left out
+};
+
+struct Chart {
+  std::string title;
+  std::string note = {};     ///< a line below the title
+  std::string x_unit = "s";  ///< "s" or "step"
+  std::string y_unit = {};   ///< "s", "B", "B/s", "%", or what stands behind plain numbers
+  std::vector<Series> series;
+  bool from_zero = true;  ///< the y axis begins at 0
+};
+
+/// A <figure>; nothing for a chart without two points to join.
+std::string draw(const Chart& chart);
+
+/// At most 2 * buckets points: of each of so many equal parts of the range of x, the lowest and the
+/// highest, in their order. So no spike is lost.
+std::vector<Point> sampled_down(std::span<const Point> points, size_t buckets);
+
+/// Numbers with one, two or five before zeros that divide a range into about `count` parts.
+std::vector<double> ticks_between(double low, double high, int count);
+
+/// A value with its unit, for people.
+std::string shown(double value, const std::string& unit);
+
+/// The class of the n-th of `count` colours, or, of many, its style: an attribute.
+std::string colour(size_t n, size_t count, const char* property = "stroke");
+
+/// How a figure with its plot begins and ends; what stands between them is drawn from (0, 0) to
+/// (kPlotWidth, height) and zoomed in x.
+constexpr double kPlotLeft = 84, kPlotTop = 8, kPlotWidth = 1000;
+struct Frame {
+  std::string title, note, x_unit;
+  double from = 0, to = 1;  ///< of x
+  double height = 150;
+  std::string attributes = {};  ///< of the figure
+};
+std::string frame_begin(const Frame& frame);
+std::string frame_end(const Frame& frame, const std::string& beside, const std::string& legend);
+
+}  // namespace checker::monitor

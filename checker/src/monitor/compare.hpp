@@ -1,0 +1,28 @@
+#pragma once
+/// Runs side by side: what more ranks or another setting bring.
+#include <string>
+#include <vector>
+
+#include "monitor/figures.hpp"
+#include "report/look.hpp"
+
+namespace checker::monitor {
+
+struct Contestant {
+  std::string label;
+  Run run;
+  Figures figures;
+};
+
+/// How a run does against the first one.
+struct Standing {
+  double speed_up = 0;    ///< of tokens/s
+  double efficiency = 0;  ///< speed-up by how many times more ranks it has
+};
+
+std::vector<Standing> standings_of(const std::vector<Contestant>& runs);
+
+std::string to_comparison_page(const std::vector<Contestant>& runs);
+std::vector<std::string> to_comparison_lines(const std::vector<Contestant>& runs);
+
+}  // namespace checker::monitor

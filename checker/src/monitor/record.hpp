@@ -1,0 +1,99 @@
+#pragma once
+/// What one rank's monitoring recorded (see distributed_utils/monitoring.hpp), read. Times are
+/// seconds; since the rank's own start until load_run() puts all ranks on one clock.
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "distributed_utils/monitoring.hpp"
+
+namespace checker::monitor {
+
+using distributed_utils::monitoring::GpuSample;
+using distributed_utils::monitoring::GradientsRecord;
+using distributed_utils::monitoring::Header;
+using distributed_utils::monitoring::kGradientBins;
+using distributed_utils::monitoring::kLeastGradient;
+using distributed_utils::monitoring::MemoryRecord;
+using distributed_utils::monitoring::NodeSample;
+using distributed_utils::monitoring::Phase;
+using distributed_utils::monitoring::ProcessSample;
+using distributed_utils::monitoring::TrafficRecord;
+constexpr size_t kStepPhases = distributed_utils::monitoring::kStepPhases;
+
+/// An optimizer step. There may be hundred thousands of them on each of many ranks.
+struct Step {
+  double begin = 0, end = 0;
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< nan: unknown; inf: was no number
+  uint32_t number = 0;                                     ///< from 1
+  uint32_t targets = 0;
+  std::array<float, kStepPhases> phases{};  ///< seconds
+  float collectives = 0;                    ///< seconds in which at least one was under way
+  float learning_rate = 0;
+
+  double duration() const { return end - begin; }
+};
+
+struct Span {
+  double begin = 0, end = 0;
+  uint64_t step = 0;
+  Phase phase = Phase::data;
+};
+
+struct Collective {
+  double begin = 0, end = 0;
+  uint64_t sequence = 0, bytes = 0;
+  uint32_t group = 0;
+  uint8_t op_type = 0;
+  bool failed = false;
+};
+
+struct Group {
+  std::string name;
+  uint32_t rank = 0, size = 0;
+};
+
+template <class Sample>
+struct At {
+  double time = 0;
+  Sample sample{};
+};
+
+struct RankRecord {
+  std::filesystem::path file;
+  Header header{};
+  std::vector<Step> steps;  ///< in order of time
+  std::vector<Span> spans;
+  std::vector<Collective> collectives;
+  std::vector<At<ProcessSample>> process;
+  std::vector<At<NodeSample>> node;
+  std::vector<At<GpuSample>> gpus;
+  std::vector<At<GradientsRecord>> gradients;
+  std::map<uint32_t, std::string> gpu_names;  ///< by number: "<uuid> <name>"
+  std::map<uint8_t, TrafficRecord> traffic;   ///< by type, the last of each
+  std::map<uint32_t, Group> groups;           ///< by number
+  std::map<std::string, std::string> configuration;
+  std::string device;
+  std::optional<MemoryRecord> memory;
+  double last = 0;         ///< time of the last record
+  bool ended = false;      ///< it came to a regular end
+  uint64_t lost = 0;       ///< bytes that are damaged and left out
+  bool cut_short = false;  ///< the file ends within a chunk: not all of it was copied
+
+  std::string host() const { return header.host; }
+  uint32_t rank() const { return header.rank; }
+};
+
+/// Reads a record, of a rank that has ended, was killed or runs. What is damaged is left out and
+/// counted. Throws Error for a file that is no record, or of another format.
+RankRecord read_record(const std::filesystem::path& file);
+
+/// Moves everything by so many seconds.
+void shift(RankRecord& record, double seconds);
+
+}  // namespace checker::monitor

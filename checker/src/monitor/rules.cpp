@@ -1,0 +1,175 @@
+#include "monitor/rules.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "monitor/rules_of_ranks.hpp"
+#include "monitor/words.hpp"
+#include "support/text.hpp"
+
+namespace checker::monitor {
+
+namespace {
+
+using Sentences = std::vector<Sentence>;
+
+// Utilisation below which a GPU counts as idle, and below which it is short of work.
+constexpr double kIdle = 0.05, kShortOfWork = 0.6;
+// Shares of a step, or of the run, that are worth a word.
+constexpr double kData = 0.1, kWaiting = 0.2, kOptimizer = 0.3;
+constexpr double kEvaluation = 0.3, kCheckpoints = 0.1, kStart = 0.3;
+
+// The mean over the ranks that did steps.
+template <class Value>
+double mean_of(const Figures& figures, Value value) {
+  double sum = 0, count = 0;
+  for (const auto& rank : figures.ranks) {
+    if (rank.step_time <= 0) continue;
+    sum += value(rank);
+    count += 1;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+void idle_gpus(const Run& run, const Figures& figures, Sentences& say) {
+  size_t known = 0, idle = 0;
+  for (const auto& gpu : figures.gpus) {
+    if (!gpu.utilisation) continue;
+    ++known;
+    idle += *gpu.utilisation < kIdle ? 1 : 0;
+  }
+  if (idle == 0) return;
+  const auto share = static_cast<double>(idle) / static_cast<double>(known);
+  const auto ranks = run.ranks.size();
+  say.push_back({"gpus_idle",
+                 std::to_string(idle) + " of " + count_of(known, "GPU") +
+                     (idle == 1 ? " idles" : " idle") + ": the run has " + count_of(ranks, "rank") +
+                     (run.on_gpus() ? ", each of which uses one." : ", which train on the CPU."),
+                 run.on_gpus()
+                     ? "Start a rank for each GPU (TODO 14 and 16), or ask for fewer GPUs."
+                     : "Train with --device cuda, or do not ask for GPUs.",
+                 share});
+}
+
+void short_of_work(const Run& run, const Figures& figures, Sentences& say) {
+  double sum = 0, used = 0;
+  for (const auto& gpu : figures.gpus) {
+    if (!gpu.utilisation || *gpu.utilisation < kIdle) continue;
+    sum += *gpu.utilisation;
+    used += 1;
+  }
+  if (used == 0 || sum / used >= kShortOfWork || !run.on_gpus()) return;
+  say.push_back({"gpus_short_of_work",
+                 "The GPUs in use are busy " + shown_share(sum / used) +
+                     " of the time; the rest of it they wait for the host.",
+                 "A larger --batch-size gives each of them more to do at a time.",
+                 0.9 * (1 - sum / used)});
+}
+
+void data(const Run& run, const Figures& figures, Sentences& say) {
+  const double share = mean_of(figures, [](const auto& rank) { return rank.shares[0]; });
+  if (share < kData) return;
+  say.push_back({"waits_for_data",
+                 std::string("The loader makes the ") + (run.on_gpus() ? "GPU" : "rank") +
+                     " wait " + shown_share(share) + " of a step.",
+                 "Fetch ahead with loader workers (DataLoaderOptions::workers), and keep the data "
+                 "on a fast disk.",
+                 share});
+}
+
+void waiting(const Figures& figures, Sentences& say) {
+  const double share = mean_of(figures, [](const auto& rank) { return rank.waiting; });
+  if (share < kWaiting) return;
+  say.push_back(
+      {"waits_for_collectives",
+       "The ranks do nothing but wait for collectives " + shown_share(share) + " of a step.",
+       "A larger --batch-size makes more of each exchange; a faster network or fewer "
+       "ranks make it shorter.",
+       share});
+}
+
+void optimizer(const Figures& figures, Sentences& say) {
+  const double share = mean_of(figures, [](const auto& rank) { return rank.shares[3]; });
+  if (share < kOptimizer) return;
+  say.push_back({"slow_optimizer", "The optimizer takes " + shown_share(share) + " of a step.",
+                 "Its time does not grow with the batch: a larger --batch-size hides it.",
+                 share - kOptimizer / 2});
+}
+
+void outside_steps(const Figures& figures, Sentences& say) {
+  if (figures.duration <= 0) return;
+  const auto share_of = [&](auto value) { return mean_of(figures, value) / figures.duration; };
+  const double evaluation = share_of([](const auto& rank) { return rank.evaluation; });
+  if (evaluation >= kEvaluation) {
+    say.push_back({"long_evaluation",
+                   "Evaluation takes " + shown_share(evaluation) + " of the run.",
+                   "Share it among the ranks (TODO 4 to 7), or evaluate less often.", evaluation});
+  }
+  const double checkpoints = share_of([](const auto& rank) { return rank.checkpoints; });
+  if (checkpoints >= kCheckpoints) {
+    say.push_back({"many_checkpoints",
+                   "Checkpoints take " + shown_share(checkpoints) + " of the run.",
+                   "Save less often: a larger --checkpoint-every.", checkpoints});
+  }
+  const double start = share_of([](const auto& rank) { return rank.first_step; });
+  if (start >= kStart) {
+    say.push_back({"long_start",
+                   "The first step began after " + shown_seconds(start * figures.duration) + ", " +
+                       shown_share(start) + " of the run.",
+                   "Longer runs make this matter less; figures of speed leave it out.", start / 2});
+  }
+}
+
+void memory(const Figures& figures, Sentences& say) {
+  for (const auto& node : figures.nodes) {
+    if (node.total <= 0 || node.least_available >= 0.05 * node.total) continue;
+    say.push_back({"memory_nearly_full",
+                   "The memory of " + node.host +
+                       " was all but full: " + shown_bytes(node.least_available) + " of " +
+                       shown_bytes(node.total) + " were left.",
+                   "Fewer ranks on a node or a smaller --batch-size; beyond it the kernel ends "
+                   "processes.",
+                   0.5});
+  }
+  for (const auto& gpu : figures.gpus) {
+    if (gpu.total <= 0 || gpu.peak < 0.95 * gpu.total) continue;
+    say.push_back({"gpu_memory_nearly_full",
+                   "GPU " + std::to_string(gpu.number) + " of " + gpu.host + " used " +
+                       shown_bytes(gpu.peak) + " of its " + shown_bytes(gpu.total) + ".",
+                   "A smaller --batch-size leaves room for what varies from step to step.", 0.4});
+  }
+}
+
+void nothing(const Figures& figures, Sentences& say) {
+  if (!say.empty()) return;
+  if (figures.steps == 0) {
+    say.push_back({"no_steps", "No step was recorded, so there is nothing to say of its time.",
+                   "Train with --max-steps 100, say.", 0});
+    return;
+  }
+  const double share =
+      mean_of(figures, [](const auto& rank) { return rank.shares[1] + rank.shares[2]; });
+  say.push_back(
+      {"nothing_stands_out",
+       "Nothing stands out: forward and backward take " + shown_share(share) + " of a step.",
+       "What is left to gain is in the model's own arithmetic.", 0});
+}
+
+}  // namespace
+
+std::vector<Sentence> limits_of(const Run& run, const Figures& figures) {
+  Sentences say;
+  idle_gpus(run, figures, say);
+  short_of_work(run, figures, say);
+  data(run, figures, say);
+  waiting(figures, say);
+  optimizer(figures, say);
+  outside_steps(figures, say);
+  memory(figures, say);
+  add_sentences_on_ranks(run, figures, say);
+  nothing(figures, say);
+  std::ranges::stable_sort(say, std::ranges::greater(), &Sentence::weight);
+  return say;
+}
+
+}  // namespace checker::monitor

@@ -1,0 +1,202 @@
+#include "monitor/run.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <set>
+
+#include "monitor/figures.hpp"
+#include "monitor/words.hpp"
+#include "support/error.hpp"
+#include "support/text.hpp"
+
+namespace checker::monitor {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Ranks of one run start within this time; the same name of a run may come again later.
+constexpr int64_t kStartTogether = 600'000'000'000;
+
+std::vector<fs::path> records_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == distributed_utils::monitoring::kExtension) {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+// The folder of a run below this one whose records were written last; empty if there is none.
+fs::path newest_below(const fs::path& folder) {
+  fs::path newest;
+  fs::file_time_type latest{};
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (!entry.is_directory(ignored)) continue;
+    for (const auto& file : records_in(entry.path())) {
+      const auto time = fs::last_write_time(file, ignored);
+      if (newest.empty() || time > latest) {
+        newest = entry.path();
+        latest = time;
+      }
+    }
+  }
+  return newest;
+}
+
+fs::path find_records(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder, ignored)) {
+    throw Error("There is no " + folder.string() + ". Name the folder of a run's output.");
+  }
+  if (!records_in(folder).empty()) return folder;
+  for (const auto& place : {folder / "monitor", folder}) {
+    if (const auto newest = newest_below(place); !newest.empty()) return newest;
+  }
+  throw Error(folder.string() +
+              " holds no record of a run. Mend: train with --monitor and name the folder of "
+              "its output.");
+}
+
+// Of several runs in one folder the newest stays.
+void leave_out_strangers(std::vector<RankRecord>& records, std::vector<std::string>& remarks) {
+  const auto newest = std::ranges::max_element(records, {}, [](const RankRecord& record) {
+                        return record.header.wall;
+                      })->header;
+  std::erase_if(records, [&](const RankRecord& record) {
+    const auto& header = record.header;
+    if (header.run == newest.run && header.world_size == newest.world_size &&
+        newest.wall - header.wall < kStartTogether) {
+      return false;
+    }
+    remarks.push_back(record.file.filename().string() + " is of another run, begun " +
+                      in_words(header.wall) + " with " + count_of(header.world_size, "rank") +
+                      "; it is left out.");
+    return true;
+  });
+  std::ranges::stable_sort(records, {}, &RankRecord::rank);
+  std::set<uint32_t> seen;
+  std::erase_if(records, [&](const RankRecord& record) {
+    if (seen.insert(record.rank()).second) return false;
+    remarks.push_back("There are two records of rank " + std::to_string(record.rank()) +
+                      "; one is left out.");
+    return true;
+  });
+}
+
+// Clocks of one machine are one; those of others differ by as much as their collectives seem to end
+// apart.
+void agree_on_clocks(Run& run) {
+  const auto origin = run.ranks.front().header;
+  for (auto& record : run.ranks) {
+    const auto& header = record.header;
+    const bool same = record.host() == origin.host;
+    const auto apart = same ? static_cast<int64_t>(header.nanoseconds - origin.nanoseconds)
+                            : header.wall - origin.wall;
+    shift(record, static_cast<double>(apart) * 1e-9);
+  }
+  double earliest = 0;
+  for (const auto& record : run.ranks) {
+    earliest = std::min(earliest, static_cast<double>(record.header.wall - origin.wall) * 1e-9);
+  }
+  run.wall = origin.wall + static_cast<int64_t>(earliest * 1e9);
+  for (auto& record : run.ranks) shift(record, -earliest);
+  double largest = 0;
+  for (const auto& [host, seconds] : clock_offsets(run)) {
+    for (auto& record : run.ranks) {
+      if (record.host() == host) shift(record, -seconds);
+    }
+    largest = std::max(largest, std::abs(seconds));
+  }
+  if (largest > 0) {
+    run.remarks.push_back("The nodes' clocks were up to " + shown_seconds(largest) +
+                          " apart; they are aligned by the ends of common collectives.");
+  }
+}
+
+void remark_on(const RankRecord& record, std::vector<std::string>& remarks) {
+  const auto rank = "Rank " + std::to_string(record.rank());
+  if (record.lost > 0) {
+    remarks.push_back(rank + ": " + shown_bytes(static_cast<double>(record.lost)) +
+                      " of its record are damaged and left out; the rest is shown.");
+  }
+  if (record.cut_short) {
+    remarks.push_back(rank + ": its record is cut short; what is there is shown.");
+  }
+}
+
+}  // namespace
+
+double Run::duration() const {
+  double last = 0;
+  for (const auto& rank : ranks) last = std::max(last, rank.last);
+  return last;
+}
+
+bool Run::ended() const { return std::ranges::all_of(ranks, &RankRecord::ended); }
+
+bool Run::on_gpus() const {
+  return std::ranges::any_of(ranks,
+                             [](const auto& rank) { return rank.device.starts_with("cuda"); });
+}
+
+std::vector<std::string> Run::hosts() const {
+  std::set<std::string> names;
+  for (const auto& rank : ranks) names.insert(rank.host());
+  return {names.begin(), names.end()};
+}
+
+Run join_records(std::vector<RankRecord> records) {
+  Run run;
+  leave_out_strangers(records, run.remarks);
+  run.ranks = std::move(records);
+  run.world_size = run.ranks.front().header.world_size;
+  agree_on_clocks(run);
+  std::set<size_t> missing;
+  for (size_t rank = 0; rank < run.world_size; ++rank) missing.insert(rank);
+  for (const auto& record : run.ranks) {
+    missing.erase(record.rank());
+    remark_on(record, run.remarks);
+  }
+  for (const auto rank : missing) {
+    run.remarks.push_back("Rank " + std::to_string(rank) + " left no record.");
+  }
+  return run;
+}
+
+Run load_run(const fs::path& folder) {
+  const auto place = find_records(folder);
+  std::vector<RankRecord> records;
+  std::vector<std::string> unreadable;
+  for (const auto& file : records_in(place)) {
+    try {
+      records.push_back(read_record(file));
+    } catch (const Error& error) {
+      unreadable.emplace_back(error.what());
+    }
+  }
+  if (records.empty()) throw Error(unreadable.front());
+  auto run = join_records(std::move(records));
+  run.folder = place;
+  run.remarks.insert(run.remarks.begin(), unreadable.begin(), unreadable.end());
+  return run;
+}
+
+std::string in_words(int64_t wall_nanoseconds) {
+  const auto seconds = static_cast<std::time_t>(wall_nanoseconds / 1'000'000'000);
+  std::tm time{};
+  std::array<char, 32> text{};
+  if (::localtime_r(&seconds, &time) == nullptr ||
+      std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &time) == 0) {
+    return "at an unknown time";
+  }
+  return text.data();
+}
+
+}  // namespace checker::monitor

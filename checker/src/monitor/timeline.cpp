@@ -1,0 +1,164 @@
+#include "monitor/timeline.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "monitor/chart.hpp"
+#include "monitor/words.hpp"
+
+namespace checker::monitor {
+
+namespace {
+
+constexpr size_t kMostMarks = 14'000;  // of a figure
+constexpr size_t kMostSteps = 40, kAroundSlowest = 7;
+constexpr double kLane = 11, kRow = 30;
+constexpr const char* kClasses = "dfboek";  // of phases, in their order
+constexpr std::array<const char*, 6> kPhaseNames{"data",      "forward",    "backward",
+                                                 "optimizer", "evaluation", "checkpoint"};
+
+// Steps of which there are spans, with the time from the first rank's begin to the last one's end.
+std::map<uint64_t, std::pair<double, double>> detailed_steps(const Run& run) {
+  std::map<uint64_t, std::pair<double, double>> steps;
+  for (const auto& record : run.ranks) {
+    for (const auto& span : record.spans) {
+      if (static_cast<size_t>(span.phase) >= kStepPhases) continue;
+      const auto [at, added] = steps.try_emplace(span.step, span.begin, span.end);
+      if (added) continue;
+      at->second.first = std::min(at->second.first, span.begin);
+      at->second.second = std::max(at->second.second, span.end);
+    }
+  }
+  return steps;
+}
+
+std::string mark_at(const std::string& attributes, double begin, double end, const Frame& frame) {
+  const double scale = kPlotWidth / (frame.to - frame.from);
+  const double left = std::max(0.0, (begin - frame.from) * scale);
+  const double right = std::min(kPlotWidth, (end - frame.from) * scale);
+  if (right <= left) return "";
+  return "<rect " + attributes + " x=" + fixed(left, 2) + " width=" + fixed(right - left, 3) +
+         "></rect>";
+}
+
+std::string row(const RankRecord& record, Window window, const Frame& frame) {
+  std::string svg;
+  for (const auto& span : record.spans) {
+    const bool of_step = static_cast<size_t>(span.phase) < kStepPhases;
+    if (of_step && (span.step < window.first || span.step > window.last)) continue;
+    if (span.end < frame.from || span.begin > frame.to) continue;
+    svg += mark_at(std::string("class=") + kClasses[static_cast<size_t>(span.phase)], span.begin,
+                   span.end, frame);
+  }
+  svg += "<g class=calls>";
+  for (const auto& call : record.collectives) {
+    if (call.end < frame.from || call.begin > frame.to) continue;
+    svg += mark_at("class=" + std::string(call.failed ? "x" : "c") + " data-t=\"" +
+                       std::string(collective_name(call.op_type)) + ", " +
+                       shown_bytes(static_cast<double>(call.bytes)) + "\"",
+                   call.begin, call.end, frame);
+  }
+  return svg + "</g>";
+}
+
+std::string legend() {
+  std::string html;
+  for (size_t i = 0; i < kPhaseNames.size(); ++i) {
+    html += std::string("<span><i class=") + kClasses[i] + "></i>" + kPhaseNames[i] + "</span>";
+  }
+  return html + "<span><i class=c></i>collectives (below each rank)</span>";
+}
+
+std::string draw_window(const Run& run, Window window, const std::string& title,
+                        const std::map<uint64_t, std::pair<double, double>>& steps) {
+  Frame frame{.title = title,
+              .note = "steps " + std::to_string(window.first) + " to " +
+                      std::to_string(window.last) + "; drag to zoom, double-click to go back",
+              .x_unit = "s",
+              .from = steps.at(window.first).first,
+              .to = steps.at(window.last).second,
+              .height = kRow * static_cast<double>(run.ranks.size())};
+  std::string html = frame_begin(frame);
+  std::string beside = "<g class=levels>";
+  for (size_t i = 0; i < run.ranks.size(); ++i) {
+    const double top = kRow * static_cast<double>(i);
+    html += "<g transform=\"translate(0 " + fixed(top + 3, 0) + ")\">" +
+            row(run.ranks[i], window, frame) + "</g>\n";
+    beside += "<text x=" + fixed(kPlotLeft - 6, 0) + " y=" + fixed(kPlotTop + top + kLane + 3, 0) +
+              ">rank " + std::to_string(run.ranks[i].rank()) + "</text>";
+  }
+  return html + frame_end(frame, beside + "</g>", legend());
+}
+
+uint64_t slowest_of(const std::map<uint64_t, std::pair<double, double>>& steps) {
+  uint64_t slowest = steps.begin()->first;
+  double longest = -1;
+  size_t seen = 0;
+  for (const auto& [number, time] : steps) {
+    if (seen++ < 3 && steps.size() > 10) continue;  // the first ones warm up
+    if (time.second - time.first > longest) {
+      longest = time.second - time.first;
+      slowest = number;
+    }
+  }
+  return slowest;
+}
+
+}  // namespace
+
+Window window_around(const Run& run, uint64_t middle, size_t most) {
+  const auto steps = detailed_steps(run);
+  std::map<uint64_t, size_t> marks;
+  for (const auto& record : run.ranks) {
+    for (const auto& span : record.spans) {
+      if (static_cast<size_t>(span.phase) < kStepPhases) ++marks[span.step];
+    }
+  }
+  size_t calls = 0;
+  for (const auto& record : run.ranks) calls += record.collectives.size();
+  const size_t per_step = steps.empty() ? 0 : calls / steps.size();
+  auto first = steps.lower_bound(middle);
+  if (first == steps.end()) --first;
+  auto last = first;
+  size_t count = marks[first->first] + per_step;
+  // To both sides in turn, as long as steps follow each other and there is room.
+  for (bool grows = true; grows;) {
+    grows = false;
+    const auto next = std::next(last);
+    if (next != steps.end() && next->first == last->first + 1 &&
+        count + marks[next->first] + per_step <= most) {
+      count += marks[next->first] + per_step;
+      last = next;
+      grows = true;
+    }
+    if (first != steps.begin() && std::prev(first)->first + 1 == first->first &&
+        count + marks[std::prev(first)->first] + per_step <= most) {
+      --first;
+      count += marks[first->first] + per_step;
+      grows = true;
+    }
+    if (last->first - first->first + 1 >= kMostSteps) break;
+  }
+  return {first->first, last->first};
+}
+
+std::string draw_timelines(const Run& run) {
+  const auto steps = detailed_steps(run);
+  if (steps.empty()) return "<p>No step was recorded.</p>\n";
+  const auto middle =
+      std::next(steps.begin(), static_cast<std::ptrdiff_t>(steps.size() / 2))->first;
+  std::string html =
+      draw_window(run, window_around(run, middle, kMostMarks), "In the middle of the run", steps);
+  const auto slowest = slowest_of(steps);
+  auto window = window_around(run, slowest, kMostMarks);
+  // Close around it: whole windows would look the same.
+  window.first = std::max(window.first, slowest - std::min<uint64_t>(slowest, kAroundSlowest / 2));
+  window.last = std::min(window.last, slowest + kAroundSlowest / 2);
+  if (steps.size() > kAroundSlowest) {
+    html += draw_window(run, window, "Around the slowest step, " + std::to_string(slowest), steps);
+  }
+  return html;
+}
+
+}  // namespace checker::monitor

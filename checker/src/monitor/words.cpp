@@ -1,0 +1,108 @@
+#include "monitor/words.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace checker::monitor {
+
+namespace {
+
+std::string formatted(const char* form, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), form, value);
+  return text.data();
+}
+
+// Three significant digits, without an exponent.
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  return fixed(value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+}  // namespace
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string compact(double value) { return formatted("%.6g", value); }
+
+std::string shown_seconds(double seconds) {
+  const double size = std::abs(seconds);
+  if (size < 1e-3) return three_digits(seconds * 1e6) + " µs";
+  if (size < 1) return three_digits(seconds * 1e3) + " ms";
+  if (size < 60) return three_digits(seconds) + " s";
+  const auto whole = static_cast<int64_t>(std::lround(size));
+  std::array<char, 64> text{};
+  if (whole < 3600) {
+    std::snprintf(text.data(), text.size(), "%d min %02d s", static_cast<int>(whole / 60),
+                  static_cast<int>(whole % 60));
+  } else {
+    std::snprintf(text.data(), text.size(), "%ld h %02d min", static_cast<long>(whole / 3600),
+                  static_cast<int>(whole / 60 % 60));
+  }
+  return text.data();
+}
+
+std::string shown_bytes(double bytes) {
+  constexpr std::array<const char*, 6> units{" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < units.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return (unit == 0 ? fixed(bytes, 0) : three_digits(bytes)) + units.at(unit);
+}
+
+std::string shown_count(double count) {
+  if (count < 1e4) return fixed(count, count < 10 && count != std::floor(count) ? 1 : 0);
+  if (count < 1e6) return three_digits(count / 1e3) + "k";
+  if (count < 1e9) return three_digits(count / 1e6) + "M";
+  return three_digits(count / 1e9) + "G";
+}
+
+std::string shown_share(double share) {
+  const double percent = 100 * share;
+  return fixed(percent, percent > 0 && percent < 1 ? 1 : 0) + " %";
+}
+
+std::string_view collective_name(uint8_t op_type) {
+  constexpr std::array<std::string_view, 19> names{
+      "broadcast",  "all_reduce",     "all_reduce", "reduce",    "all_gather",
+      "all_gather", "all_gather",     "gather",     "scatter",   "reduce_scatter",
+      "all_to_all", "all_to_all",     "send",       "recv",      "recv",
+      "barrier",    "reduce_scatter", "coalesced",  "all_reduce"};
+  return op_type < names.size() ? names.at(op_type) : "unknown";
+}
+
+std::string escaped(std::string_view text) {
+  std::string html;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        html += "&lt;";
+        break;
+      case '>':
+        html += "&gt;";
+        break;
+      case '&':
+        html += "&amp;";
+        break;
+      case '"':
+        html += "&quot;";
+        break;
+      case '\'':
+        html += "&#39;";
+        break;
+      default:
+        // Control characters are not allowed in HTML and mean nothing in it.
+        html += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
+    }
+  }
+  return html;
+}
+
+}  // namespace checker::monitor

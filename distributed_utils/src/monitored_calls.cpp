@@ -1,0 +1,111 @@
+#include "monitored_calls.hpp"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "distributed_utils/monitoring.hpp"
+
+namespace distributed_utils {
+namespace detail {
+namespace {
+
+struct Issued {
+  uint64_t begin;
+  uint64_t bytes;
+  uint8_t op_type;
+};
+
+// The collectives of this process: those under way and the sums of those that have ended.
+struct Calls {
+  std::mutex mutex;
+  std::map<std::pair<uint32_t, uint64_t>, Issued> under_way;  // by group and sequence
+  std::map<uint8_t, monitoring::TrafficRecord> ended;         // by type
+  uint64_t busy = 0;        // time in which at least one was under way, up to busy_until
+  uint64_t busy_until = 0;  // counted up to here, while one is
+  bool changed = false;
+
+  // Counts the time since it was last called, if any collective was under way.
+  void count(uint64_t now) {
+    if (!under_way.empty() && now > busy_until) busy += now - busy_until;
+    busy_until = now;
+  }
+};
+
+Calls& calls() {
+  static auto* const all = new Calls;  // leaked: works end until the very end
+  return *all;
+}
+
+}  // namespace
+
+void monitor_group(uint32_t group, const std::string& name, int rank, int size) {
+  if (!monitoring::enabled()) return;
+  const monitoring::GroupRecord record = {.group = group,
+                                          .rank = static_cast<uint32_t>(rank),
+                                          .size = static_cast<uint32_t>(size),
+                                          .name_size = static_cast<uint32_t>(name.size())};
+  const auto head = std::as_bytes(std::span(&record, 1));
+  const auto text = std::as_bytes(std::span(name));
+  std::vector<std::byte> payload(head.begin(), head.end());
+  payload.insert(payload.end(), text.begin(), text.end());
+  monitoring::record(monitoring::Kind::group, payload);
+}
+
+void monitor_issued(uint32_t group, uint64_t sequence, uint8_t op_type, uint64_t bytes) {
+  if (!monitoring::enabled()) return;
+  Calls& all = calls();
+  const std::lock_guard lock(all.mutex);
+  const uint64_t now = monitoring::now();
+  all.count(now);
+  all.under_way[{group, sequence}] = {now, bytes, op_type};
+}
+
+void monitor_ended(uint32_t group, uint64_t sequence, bool failed) {
+  if (!monitoring::enabled()) return;
+  const uint64_t now = monitoring::now();
+  monitoring::CollectiveRecord record{};
+  {
+    Calls& all = calls();
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.under_way.find({group, sequence});
+    if (found == all.under_way.end()) return;
+    all.count(now);
+    const Issued issued = found->second;
+    all.under_way.erase(found);
+    auto& sum = all.ended[issued.op_type];
+    sum.op_type = issued.op_type;
+    ++sum.calls;
+    sum.bytes += issued.bytes;
+    sum.nanoseconds += now - issued.begin;
+    all.changed = true;
+    record = {.begin = issued.begin,
+              .sequence = sequence,
+              .bytes = issued.bytes,
+              .group = group,
+              .op_type = issued.op_type,
+              .failed = failed ? uint8_t{1} : uint8_t{0},
+              .reserved = 0};
+  }
+  monitoring::record_one(monitoring::Kind::collective, record, now);
+}
+
+void record_traffic() {
+  Calls& all = calls();
+  const std::lock_guard lock(all.mutex);
+  if (!std::exchange(all.changed, false)) return;
+  for (const auto& [type, sum] : all.ended) {
+    monitoring::record_one(monitoring::Kind::traffic, sum);
+  }
+}
+
+}  // namespace detail
+
+uint64_t monitoring::collective_time() {
+  auto& all = detail::calls();
+  const std::lock_guard lock(all.mutex);
+  all.count(now());
+  return std::exchange(all.busy, 0);
+}
+
+}  // namespace distributed_utils

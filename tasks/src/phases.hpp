@@ -1,0 +1,24 @@
+#pragma once
+/// Where a training step's time goes (see distributed_utils/monitoring.hpp), told by the seams that
+/// every trainer passes. All of this does nothing in a process that is not monitored, and on other
+/// threads than the one that trains: a loader's workers fetch ahead.
+#include "tasks/task.hpp"
+
+namespace tasks::phases {
+
+/// To be called once, at the start, by the thread that trains.
+void begin();
+
+void fetches(Split split);         ///< a dataset is about to fetch a batch
+void taken(torch::Device device);  ///< a batch is on its device
+void evaluated();                  ///< a loss without gradients is there
+void evaluation_ends();            ///< its outcome is put into words
+void backward_begins();            ///< the mean is made that backward() starts from
+void optimizer_begins(const torch::optim::Optimizer& optimizer);
+void optimizer_ends();
+/// An optimizer step has ended, the `number`th from 1. last: nothing of its epoch comes after it.
+void step_ends(int64_t number, bool last, const Loss& loss);
+void checkpoint_begins();
+void checkpoint_ends();
+
+}  // namespace tasks::phases
