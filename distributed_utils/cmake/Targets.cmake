@@ -56,6 +56,14 @@ function(worldsize_library target)
   target_precompile_headers(${target} REUSE_FROM torch_pch)
 endfunction()
 
+# worldsize_cuda_library(<name> <sources.cu>...): kernels, which see neither torch nor its flags.
+function(worldsize_cuda_library target)
+  add_library(${target} STATIC ${ARGN})
+  set_target_properties(${target} PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
+    CUDA_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE -Xcompiler=-Wall,-Wextra)
+endfunction()
+
 # worldsize_benchmark(<name> <sources>...): a Google Benchmark program over torch, optimised.
 function(worldsize_benchmark target)
   worldsize_precompiled_torch(torch_pch)

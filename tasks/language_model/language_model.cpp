@@ -1,11 +1,13 @@
 // Next-word prediction: the task that the course starts with.
 #include <ATen/Functions.h>
 #include <fmt/format.h>
-#include <torch/optim/adamw.h>
 
 #include <cmath>
 
 #include "data.hpp"
+#include "operators/adamw.hpp"
+#include "operators/linear_cross_entropy.hpp"
+#include "operators/narrow_copies.hpp"
 #include "settings.hpp"
 #include "tasks/recorded.hpp"
 #include "tasks/registry.hpp"
@@ -22,7 +24,11 @@ namespace {
 class LanguageModel : public Task {
  public:
   LanguageModel(const Options& options, const Settings& settings)
-      : Task(options.precision), settings_(settings), data_(load_data(options, settings)) {
+      : Task(options.precision),
+        products_(options.products),
+        fast_(options.fast),
+        settings_(settings),
+        data_(load_data(options, settings)) {
     marks_.emplace_back("unigram",
                         unigram_cross_entropy(data_.train, data_.validation, data_.vocabulary));
     if (data_.floor) marks_.emplace_back("entropy floor", *data_.floor);
@@ -49,30 +55,71 @@ class LanguageModel : public Task {
   }
 
   std::shared_ptr<Model> new_model() const override {
-    return std::make_shared<Transformer>(
+    copies_ = make_copies();
+    const auto model = std::make_shared<Transformer>(
         TransformerOptions{.vocabulary = data_.vocabulary,
                            .sequence_length = settings_.sequence_length,
                            .width = settings_.width,
                            .heads = settings_.heads,
                            .layers = settings_.layers,
                            .feed_forward = settings_.feed_forward,
-                           .dropout = settings_.dropout});
+                           .dropout = settings_.dropout,
+                           .bf16 = products_ == Products::bf16,
+                           .copies = products_ == Products::bf16 ? copies_ : nullptr,
+                           .unsorted_embedding = fast_.embedding,
+                           .without_decoder = fast_.loss});
+    model_ = model;
+    return model;
   }
 
   std::unique_ptr<torch::optim::Optimizer> new_optimizer(
       std::vector<torch::Tensor> parameters) const override {
-    return std::make_unique<Recorded<torch::optim::AdamW>>(
-        std::move(parameters),
-        torch::optim::AdamWOptions(settings_.learning_rate).weight_decay(settings_.weight_decay));
+    const auto options =
+        torch::optim::AdamWOptions(settings_.learning_rate).weight_decay(settings_.weight_decay);
+    if (!fast_.optimizer) {
+      return std::make_unique<Recorded<operators::FusedAdamW>>(std::move(parameters), options);
+    }
+    return std::make_unique<Recorded<operators::FastAdamW>>(std::move(parameters), options,
+                                                            copies_);
   }
 
-  // output: logits [batch, sequence, vocabulary]; target: int64 [batch, sequence].
+  // output: logits [batch, sequence, vocabulary], or, with the fast loss, what they are made of;
+  // target: int64 [batch, sequence].
   Loss compute_loss(const torch::Tensor& output, const torch::Tensor& target) const override {
-    const auto sum = at::cross_entropy_loss(output.flatten(0, 1), target.flatten(), /*weight=*/{},
+    if (fast_.loss) return fast_loss(output, target);
+    const auto logits = products_ == Products::bf16 ? output.to(at::kFloat) : output;
+    const auto sum = at::cross_entropy_loss(logits.flatten(0, 1), target.flatten(), /*weight=*/{},
                                             at::Reduction::Sum);
     return {sum, target.numel()};
   }
 
+  Loss fast_loss(const torch::Tensor& hidden, const torch::Tensor& target) const {
+    const auto model = model_.lock();
+    TORCH_CHECK(model, "with --fast=loss a task's loss is that of the last model that it made");
+    const auto& decoder = model->decoder();
+    const auto sum =
+        operators::linear_cross_entropy(hidden.flatten(0, 1), decoder->weight, decoder->bias,
+                                        target.flatten(), {.copies = copies_.get()});
+    return {sum, target.numel()};
+  }
+
+  // For bf16, all weights; for TF32 those of the decoder, in fp16, which keeps as many digits as
+  // TF32 in half the memory.
+  std::shared_ptr<operators::NarrowCopies> make_copies() const {
+    if (products_ == Products::bf16 && (fast_.loss || fast_.optimizer)) {
+      return std::make_shared<operators::NarrowCopies>(torch::kBFloat16);
+    }
+    if (products_ == Products::tf32 && fast_.loss) {
+      return std::make_shared<operators::NarrowCopies>(torch::kHalf);
+    }
+    return nullptr;
+  }
+
+  Products products_;
+  Fast fast_;
+  // Of the last model made, for what needs more of it than its output.
+  mutable std::weak_ptr<Transformer> model_;
+  mutable std::shared_ptr<operators::NarrowCopies> copies_;
   Settings settings_;
   Data data_;
   Marks marks_;

@@ -4,18 +4,25 @@
 
 #include <cmath>
 
+#include "operators/embedding.hpp"
+#include "operators/products.hpp"
+#include "tasks/autocast.hpp"
+
 namespace tasks::language_model {
 namespace {
 
 // torch::nn::Linear's own forward adds the bias in a second pass.
-torch::Tensor linear(const torch::nn::Linear& module, const torch::Tensor& input) {
+torch::Tensor linear(const torch::nn::Linear& module, const torch::Tensor& input,
+                     operators::NarrowCopies* copies) {
+  if (copies) return operators::narrow_linear(input, module->weight, module->bias, *copies);
   return at::linear(input, module->weight, module->bias);
 }
 
 class Attention : public torch::nn::Module {
  public:
   explicit Attention(const TransformerOptions& options)
-      : heads_(options.heads),
+      : copies_(options.copies),
+        heads_(options.heads),
         dropout_(options.dropout),
         projections_(
             register_module("projections", torch::nn::Linear(options.width, 3 * options.width))),
@@ -26,16 +33,18 @@ class Attention : public torch::nn::Module {
     const auto sequence = input.size(1);
     const auto width = input.size(2);
     // [3, batch, heads, sequence, width / heads]
-    const auto projected = linear(projections_, input)
+    const auto projected = linear(projections_, input, copies_.get())
                                .view({batch, sequence, 3, heads_, width / heads_})
                                .permute({2, 0, 3, 1, 4});
     const auto attended =
         at::scaled_dot_product_attention(projected[0], projected[1], projected[2], /*attn_mask=*/{},
                                          is_training() ? dropout_ : 0.0, /*is_causal=*/true);
-    return linear(output_, attended.transpose(1, 2).reshape({batch, sequence, width}));
+    return linear(output_, attended.transpose(1, 2).reshape({batch, sequence, width}),
+                  copies_.get());
   }
 
  private:
+  std::shared_ptr<operators::NarrowCopies> copies_;
   int64_t heads_;
   double dropout_;
   torch::nn::Linear projections_;  // queries, keys and values in one product
@@ -45,7 +54,8 @@ class Attention : public torch::nn::Module {
 class Layer : public torch::nn::Module {
  public:
   explicit Layer(const TransformerOptions& options)
-      : dropout_(options.dropout),
+      : copies_(options.copies),
+        dropout_(options.dropout),
         attention_(register_module("attention", std::make_shared<Attention>(options))),
         norm1_(register_module("norm1", torch::nn::LayerNorm(std::vector{options.width}))),
         linear1_(
@@ -61,13 +71,15 @@ class Layer : public torch::nn::Module {
 
  private:
   torch::Tensor feed_forward(const torch::Tensor& input) {
-    return linear(linear2_, drop(at::relu(linear(linear1_, input))));
+    const auto inner = drop(at::relu(linear(linear1_, input, copies_.get())));
+    return linear(linear2_, inner, copies_.get());
   }
 
   torch::Tensor drop(const torch::Tensor& input) const {
     return at::dropout(input, dropout_, is_training());
   }
 
+  std::shared_ptr<operators::NarrowCopies> copies_;
   double dropout_;
   std::shared_ptr<Attention> attention_;
   torch::nn::LayerNorm norm1_;
@@ -87,7 +99,11 @@ torch::Tensor sinusoidal_positions(int64_t positions, int64_t width) {
 }
 
 Transformer::Transformer(const TransformerOptions& options)
-    : embedding_(
+    : autocast_(options.bf16 && !options.copies),
+      unsorted_embedding_(options.unsorted_embedding),
+      without_decoder_(options.without_decoder),
+      copies_(options.copies),
+      embedding_(
           register_module("embedding", torch::nn::Embedding(options.vocabulary, options.width))),
       positions_(register_buffer("positions",
                                  sinusoidal_positions(options.sequence_length, options.width))),
@@ -98,9 +114,13 @@ Transformer::Transformer(const TransformerOptions& options)
 }
 
 torch::Tensor Transformer::forward(const torch::Tensor& input) {
-  auto hidden = embedding_(input) + positions_.narrow(0, 0, input.size(1));
+  const Autocast autocast(input.device().type(), autocast_);
+  const auto words =
+      unsorted_embedding_ ? operators::embedding(embedding_->weight, input) : embedding_(input);
+  auto hidden = words + positions_.narrow(0, 0, input.size(1));
   for (const auto& layer : *layers_) hidden = layer->as<Layer>()->forward(hidden);
-  return linear(decoder_, norm_(hidden));
+  const auto last = norm_(hidden);
+  return without_decoder_ ? last : linear(decoder_, last, copies_.get());
 }
 
 }  // namespace tasks::language_model

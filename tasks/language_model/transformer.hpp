@@ -6,6 +6,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include "operators/narrow_copies.hpp"
 #include "tasks/task.hpp"
 
 namespace tasks::language_model {
@@ -18,6 +19,11 @@ struct TransformerOptions {
   int64_t layers = 0;
   int64_t feed_forward = 0;
   double dropout = 0;
+  bool bf16 = false;  ///< products in bf16, as under Python's autocast
+  /// Given: products of these copies of the parameters, without autocast.
+  std::shared_ptr<operators::NarrowCopies> copies = nullptr;
+  bool unsorted_embedding = false;  ///< operators/embedding.hpp
+  bool without_decoder = false;     ///< forward() ends with what the decoder would get
 };
 
 /// Sines and cosines that tell positions apart, [positions, width]; section 3.5 of the paper.
@@ -28,10 +34,18 @@ class Transformer : public Model {
   explicit Transformer(const TransformerOptions& options);
 
   /// input: int64 [batch, sequence]; returns logits [batch, sequence, vocabulary]. The logits at a
-  /// position depend on the words up to it, never on later ones.
+  /// position depend on the words up to it, never on later ones. They are of the parameters' type,
+  /// or bf16. Without the decoder: the hidden states that it makes logits of, [batch, sequence,
+  /// width].
   torch::Tensor forward(const torch::Tensor& input) override;
 
+  const torch::nn::Linear& decoder() const { return decoder_; }
+
  private:
+  bool autocast_;
+  bool unsorted_embedding_;
+  bool without_decoder_;
+  std::shared_ptr<operators::NarrowCopies> copies_;
   torch::nn::Embedding embedding_;
   torch::Tensor positions_;
   torch::nn::ModuleList layers_;

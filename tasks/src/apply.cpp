@@ -81,6 +81,7 @@ void apply(const Options& options) {
   if (options.device) check_device(*options.device);
   if (options.threads > 0) at::set_num_threads(options.threads);
   if (options.deterministic) make_deterministic();
+  if (options.products == Products::tf32) at::globalContext().setAllowTF32CuBLAS(true);
   torch::manual_seed(options.seed);
   // Into a pipe or a job's log too, lines appear as they are printed, and a crash loses none.
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);

@@ -18,6 +18,10 @@ cxxopts::Options describe(const std::map<std::string_view, std::string>& default
   const auto add = [&](std::string_view group, std::string_view name, std::string_view argument,
                        std::string_view help) {
     auto value = argument.empty() ? cxxopts::value<bool>() : cxxopts::value<std::string>();
+    if (argument.starts_with("[=")) {  // what it takes may be left out, and stands behind a "="
+      value = cxxopts::value<std::string>()->implicit_value("all");
+      argument = argument.substr(2, argument.size() - 3);
+    }
     std::string text(help);
     if (const auto given = defaults.find(name); given != defaults.end() && !given->second.empty()) {
       text += fmt::format(" (default: {})", given->second);

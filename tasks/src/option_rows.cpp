@@ -23,10 +23,41 @@ void set_batch_size(Options& options, const Value& value) {
 }
 
 void set_precision(Options& options, const Value& value) {
-  if (value.text != "fp32" && value.text != "fp64") {
-    throw Error(fmt::format("{}: '{}' is neither fp32 nor fp64", value.where, value.text));
+  const std::string& text = value.text;
+  if (text != "fp32" && text != "tf32" && text != "bf16" && text != "fp64") {
+    throw Error(fmt::format("{}: '{}' is none of fp32, tf32, bf16 and fp64", value.where, text));
   }
-  options.precision = value.text == "fp64" ? torch::kFloat64 : torch::kFloat32;
+  options.precision = text == "fp64" ? torch::kFloat64 : torch::kFloat32;
+  options.products = text == "tf32"   ? Products::tf32
+                     : text == "bf16" ? Products::bf16
+                                      : Products::as_stored;
+}
+
+// "loss,graph": the parts of that name; "all" and "none".
+void set_fast(Options& options, const Value& value) {
+  Fast fast;
+  const std::array<std::pair<std::string_view, bool*>, 4> parts{{{"loss", &fast.loss},
+                                                                 {"optimizer", &fast.optimizer},
+                                                                 {"embedding", &fast.embedding},
+                                                                 {"graph", &fast.graph}}};
+  std::string_view rest = value.text;
+  do {
+    const auto name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    bool known = name == "none" && value.text == "none";
+    for (const auto& [part, on] : parts) {
+      if (name != part && (name != "all" || value.text != "all")) continue;
+      *on = true;
+      known = true;
+      fast.all = name == "all";
+    }
+    if (!known) {
+      throw Error(fmt::format(
+          "{}: '{}' is none of loss, optimizer, embedding and graph (with commas between), nor all",
+          value.where, name));
+    }
+  } while (!rest.empty());
+  options.fast = fast;
 }
 
 void set_seed(Options& options, const Value& value) {
@@ -79,7 +110,10 @@ constexpr std::array rows{
     OptionRow{"epochs", "N", "", "passes over the training split", set_epochs},
     OptionRow{"max-steps", "N", "0", "optimizer steps in all; 0: no limit", set_max_steps},
     OptionRow{"batch-size", "N", "", "samples per rank and step", set_batch_size},
-    OptionRow{"precision", "fp32|fp64", "fp32", "floating-point type of the model", set_precision},
+    OptionRow{"precision", "PRECISION", "fp32",
+              "fp32, fp64, or fp32 with products in tf32 (GPUs) or bf16", set_precision},
+    OptionRow{"fast", "[=PARTS]", "none",
+              "faster kernels: all, or some of loss,optimizer,embedding,graph", set_fast},
     OptionRow{"seed", "N", "0", "of the model, of dropout and of the order of samples", set_seed},
     OptionRow{"deterministic", "", "false", "only algorithms that give the same bits every time",
               set_deterministic},

@@ -12,7 +12,8 @@ namespace tasks {
 
 struct OptionRow {
   std::string_view name;      ///< as on the command line: "batch-size"
-  std::string_view argument;  ///< its placeholder in the help; empty: a flag
+  std::string_view argument;  ///< its placeholder in the help; empty: a flag; "[=...]": may be
+                              ///< left out, which means "all"
   std::string_view fallback;  ///< what the help shows where the configuration says nothing
   std::string_view help;
   void (*set)(Options& options, const Value& value);

@@ -49,6 +49,12 @@ Options parse_options(std::span<const Entry> table, int argc, const char* const*
     throw Error(
         "--checkpoint-every and --resume: this trainer makes no checkpoints; that of step 07 does");
   }
+  if (options.fast.graph && !abilities.graphs) {
+    if (!options.fast.all) {
+      throw Error("--fast=graph: this trainer takes its steps one by one; leave graph out");
+    }
+    options.fast.graph = false;
+  }
   return options;
 }
 

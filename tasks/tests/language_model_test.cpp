@@ -166,6 +166,53 @@ TEST_F(LanguageModelTest, RefusesSettingsThatDoNotFit) {
               HasSubstr("mine.yaml:2: dropout"));
 }
 
+// Loss and gradients of one batch.
+std::vector<torch::Tensor> results(const Options& options) {
+  torch::manual_seed(0);
+  const auto task = make_task(options);
+  const auto model = task->make_model();
+  auto dataset = task->dataset(Split::train);
+  const auto batch = dataset.get_batch(std::vector<size_t>{5, 3, 400});
+  const auto loss = task->loss(model->forward(batch.input), batch.target);
+  loss.mean().backward();
+  std::vector<torch::Tensor> all{loss.sum.detach()};
+  for (const auto& parameter : model->parameters()) all.push_back(parameter.grad());
+  return all;
+}
+
+double largest_error(const std::vector<torch::Tensor>& all, const std::vector<torch::Tensor>& of) {
+  double largest = 0;
+  for (size_t i = 0; i < of.size(); ++i) {
+    const auto error = (all[i].to(torch::kDouble) - of[i].to(torch::kDouble)).norm();
+    largest = std::max(largest, (error / of[i].norm()).item<double>());
+  }
+  return largest;
+}
+
+TEST_F(LanguageModelTest, ItsFastPartsChangeNothingButRounding) {
+  const auto exact = results(options(small));
+  for (const Fast fast : {Fast{.loss = true}, Fast{.optimizer = true}, Fast{.embedding = true},
+                          Fast{.loss = true, .optimizer = true, .embedding = true}}) {
+    auto faster = options(small);
+    faster.fast = fast;
+    EXPECT_LT(largest_error(results(faster), exact), 1e-13);
+  }
+}
+
+TEST_F(LanguageModelTest, MultipliesInBf16) {
+  const auto exact = results(options(small));
+  auto bf16 = options(small);
+  bf16.precision = torch::kFloat32;
+  bf16.products = Products::bf16;
+  const auto torchs = results(bf16);
+  for (const auto& tensor : torchs) EXPECT_EQ(tensor.dtype(), torch::kFloat32);
+  const double error = largest_error(torchs, exact);
+  EXPECT_GT(error, 1e-4);  // it did round
+  EXPECT_LT(error, 0.05);
+  bf16.fast = {.loss = true, .optimizer = true, .embedding = true};
+  EXPECT_LT(largest_error(results(bf16), exact), 2 * error);
+}
+
 TEST_F(LanguageModelTest, KeepsTheSeedsNumbers) {
   Options options;
   options.config = folder_.write("mine.yaml", "base: seed\ncorpus_words: 5000\n").string();

@@ -1,5 +1,7 @@
 #include "tasks/options.hpp"
 
+#include <array>
+
 #include "errors.hpp"
 #include "some_table.hpp"
 #include "temporary_folder.hpp"
@@ -10,10 +12,10 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-Options parse(std::vector<const char*> arguments) {
+Options parse(std::vector<const char*> arguments, const Abilities& abilities = {}) {
   const auto table = some_table();
   arguments.insert(arguments.begin(), "train");
-  return parse_options(table, static_cast<int>(arguments.size()), arguments.data());
+  return parse_options(table, static_cast<int>(arguments.size()), arguments.data(), abilities);
 }
 
 std::string error_of_arguments(const std::vector<const char*>& arguments) {
@@ -59,6 +61,36 @@ TEST(Options, OfTheCommandLineComeBeforeTheConfigurations) {
   EXPECT_EQ(options.threads, 2);
 }
 
+TEST(Options, PrecisionsAreOfParametersAndOfProducts) {
+  const auto of = [](const char* name) {
+    const auto options = parse({"--config", "laptop", "--precision", name});
+    return std::pair(options.precision, options.products);
+  };
+  EXPECT_EQ(of("fp32"), std::pair(torch::kFloat32, Products::as_stored));
+  EXPECT_EQ(of("tf32"), std::pair(torch::kFloat32, Products::tf32));
+  EXPECT_EQ(of("bf16"), std::pair(torch::kFloat32, Products::bf16));
+  EXPECT_EQ(of("fp64"), std::pair(torch::kFloat64, Products::as_stored));
+}
+
+TEST(Options, FastIsAllOrSomeOfItsParts) {
+  const auto of = [](std::vector<const char*> arguments) {
+    const auto fast = parse(std::move(arguments), {.graphs = true}).fast;
+    return std::array{fast.loss, fast.optimizer, fast.embedding, fast.graph};
+  };
+  EXPECT_EQ(of({}), (std::array{false, false, false, false}));
+  EXPECT_EQ(of({"--fast", "--seed", "1"}), (std::array{true, true, true, true}));
+  EXPECT_EQ(of({"--fast=all"}), (std::array{true, true, true, true}));
+  EXPECT_EQ(of({"--fast=graph,loss"}), (std::array{true, false, false, true}));
+  EXPECT_EQ(of({"--fast=none"}), (std::array{false, false, false, false}));
+  EXPECT_THAT(error_of_arguments({"--fast=loss,optimiser"}),
+              AllOf(HasSubstr("--fast: 'optimiser'"), HasSubstr("loss, optimizer, embedding")));
+  EXPECT_THAT(error_of_arguments({"--fast=loss,all"}), HasSubstr("--fast: 'all'"));
+  // Who takes no graph gets all the rest, but not what it asked for by name.
+  EXPECT_TRUE(parse({"--fast"}).fast.loss);
+  EXPECT_FALSE(parse({"--fast"}).fast.graph);
+  EXPECT_THAT(error_of_arguments({"--fast=graph"}), HasSubstr("leave graph out"));
+}
+
 TEST(Options, OfAFileMayNameEverythingButItself) {
   const TemporaryFolder folder;
   const auto file = folder.write(
@@ -98,7 +130,7 @@ TEST(Options, ValuesOutOfRangeAreRefusedByName) {
       {"--epochs", "3x"},      {"--batch-size", "0"},
       {"--batch-size", "1.5"}, {"--max-steps", "-1"},
       {"--seed", "-1"},        {"--threads", "-1"},
-      {"--precision", "bf16"}, {"--device", "gpu"},
+      {"--precision", "fp16"}, {"--device", "gpu"},
       {"--device", "cuda:x"},  {"--device", "cuda:-1"},
       {"--device", "cuda:1 "}, {"--backend", "mpi"},
       {"--output", ""},        {"--seed", "9223372036854775808"}};

@@ -8,13 +8,13 @@
 namespace tasks::language_model {
 namespace {
 
-constexpr TransformerOptions kSmall{.vocabulary = 11,
-                                    .sequence_length = 7,
-                                    .width = 12,
-                                    .heads = 3,
-                                    .layers = 2,
-                                    .feed_forward = 20,
-                                    .dropout = 0.5};
+const TransformerOptions kSmall{.vocabulary = 11,
+                                .sequence_length = 7,
+                                .width = 12,
+                                .heads = 3,
+                                .layers = 2,
+                                .feed_forward = 20,
+                                .dropout = 0.5};
 
 std::shared_ptr<Transformer> make(torch::Dtype type = torch::kDouble) {
   torch::manual_seed(0);

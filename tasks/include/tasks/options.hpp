@@ -17,14 +17,29 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// How matrices are multiplied whose elements are fp32. tf32: operands are rounded to 10 bits of
+/// mantissa inside the GPU; CPUs multiply as ever. bf16: operands are rounded to 7 bits, in memory.
+enum class Products { as_stored, tf32, bf16 };
+
+/// Parts of a task that trade a shorter source for speed; results stay the same but for rounding.
+struct Fast {
+  bool loss = false;       ///< the last linear layer and the cross-entropy in one
+  bool optimizer = false;  ///< AdamW in one kernel, which writes the weights for bf16 products too
+  bool embedding = false;  ///< the embedding's gradient without a sort
+  bool graph = false;      ///< a whole step as one CUDA graph (see step_graph.hpp)
+  bool all = false;        ///< asked for without naming any: what applies
+};
+
 struct Options {
   std::string task = "language_model";
   std::string config = "laptop";              ///< a name of the task's, or a path to a YAML file
   std::optional<std::filesystem::path> data;  ///< a folder; none: what the task has built in
   int64_t epochs = 0;
-  int64_t max_steps = 0;   ///< optimizer steps in all; 0: no limit
-  int64_t batch_size = 0;  ///< samples per rank and step
-  torch::Dtype precision = torch::kFloat32;
+  int64_t max_steps = 0;                     ///< optimizer steps in all; 0: no limit
+  int64_t batch_size = 0;                    ///< samples per rank and step
+  torch::Dtype precision = torch::kFloat32;  ///< of the parameters
+  Products products = Products::as_stored;   ///< for fp32 parameters
+  Fast fast;
   uint64_t seed = 0;
   bool deterministic = false;
   std::optional<torch::Device> device;  ///< none: a GPU if there is one
@@ -39,6 +54,7 @@ struct Options {
 /// What a trainer does beside training.
 struct Abilities {
   bool checkpoints = false;  ///< it has a Checkpointing (see checkpointing.hpp)
+  bool graphs = false;       ///< its steps are a StepGraph's (see step_graph.hpp)
 };
 
 /// Options from the command line over those of the configuration file over the defaults. --help

@@ -1,0 +1,59 @@
+#include "embedding.hpp"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#ifdef USE_CUDA
+#include <c10/cuda/CUDAStream.h>
+
+#include "kernels/kernels.hpp"
+#endif
+
+namespace tasks::operators {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+at::Tensor gradient_of_rows(const at::Tensor& gradient, const at::Tensor& indices, int64_t words) {
+#ifdef USE_CUDA
+  if (gradient.is_cuda() && gradient.scalar_type() == at::kFloat &&
+      indices.numel() <= kernels::kMostEmbeddingIndices) {
+    const auto rows = gradient.contiguous();
+    const auto which = indices.contiguous();
+    const int64_t width = rows.size(-1);
+    auto result = at::zeros({words, width}, rows.options());
+    kernels::embedding_gradient(rows.const_data_ptr<float>(), which.const_data_ptr<int64_t>(),
+                                which.numel(), width, result.mutable_data_ptr<float>(),
+                                c10::cuda::getCurrentCUDAStream(rows.device().index()));
+    return result;
+  }
+#endif
+  return at::embedding_dense_backward(gradient, indices, words, /*padding_idx=*/-1,
+                                      /*scale_grad_by_freq=*/false);
+}
+
+class Embedding : public torch::autograd::Function<Embedding> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& weight,
+                          const Variable& indices) {
+    context->save_for_backward({indices});
+    context->saved_data["words"] = weight.size(0);
+    return at::embedding(weight, indices);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto indices = context->get_saved_variables()[0];
+    return {gradient_of_rows(gradients[0], indices, context->saved_data["words"].toInt()),
+            Variable()};
+  }
+};
+
+}  // namespace
+
+at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices) {
+  return Embedding::apply(weight, indices);
+}
+
+}  // namespace tasks::operators

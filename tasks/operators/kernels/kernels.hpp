@@ -1,0 +1,65 @@
+#pragma once
+/// Kernels for NVIDIA GPUs. This page and what implements it know nothing of torch, so that nvcc
+/// compiles them in seconds. Pointers are of the device's memory. Every function only enqueues, on
+/// the stream given, and throws std::runtime_error if even that fails.
+#include <cstdint>
+#include <vector>
+
+struct CUstream_st;
+
+namespace tasks::operators::kernels {
+
+using Stream = CUstream_st*;  // cudaStream_t
+
+enum class Type { fp64, fp32, bf16, fp16 };
+
+/// What torch calls cross_entropy, row by row: losses of the rows of `logits` by log-sum-exp, and
+/// the loss's gradient in the logits' place. Sums are fp64 for fp64 logits, else fp32 ("wide").
+struct CrossEntropy {
+  Type type;
+  void* logits;           ///< [rows, vocabulary], of `type`
+  const int64_t* target;  ///< [rows]: a column, or ignore_index; anything else stops the program
+  void* log_sums;         ///< [rows], wide: log of the sum of exp of a row
+  void* losses;           ///< [rows], wide; 0 where ignored
+  void* column_sums;      ///< [slabs(rows), vocabulary], wide: gradients are added
+  int64_t rows, vocabulary;
+  int64_t ignore_index;
+  double label_smoothing;
+  double gradient_factor;  ///< of gradients as they are stored, not of column_sums
+};
+
+/// Fills log_sums and losses.
+void cross_entropy_losses(const CrossEntropy& arguments, Stream stream);
+/// Replaces logits by the gradient of the sum of losses; needs log_sums. The sums of its columns,
+/// a slab of rows each, are added to column_sums.
+void cross_entropy_gradients(const CrossEntropy& arguments, Stream stream);
+/// Into how many slabs so many rows are cut.
+int64_t slabs(int64_t rows);
+
+/// One parameter and all that belongs to it; each `size` numbers long.
+struct AdamWParameter {
+  float* parameter;
+  const float* gradient;
+  float* exp_avg;
+  float* exp_avg_sq;
+  void* copy;  ///< of the new parameter, in the type of all copies; null: none
+  int64_t size;
+};
+
+struct AdamWSettings {
+  double learning_rate, beta1, beta2, epsilon, weight_decay;
+};
+
+/// A step of AdamW for all parameters together. step: one float, the number of this step from 1;
+/// copies: bf16 or fp16.
+void adamw(const std::vector<AdamWParameter>& parameters, const AdamWSettings& settings,
+           const float* step, Type copies, Stream stream);
+
+/// gradient: [count, width], of the rows of an embedding that `indices` ([count]) picked. Adds them
+/// up by index, in the order of `count`, into `result` ([anything, width]), which is zero.
+void embedding_gradient(const float* gradient, const int64_t* indices, int64_t count, int64_t width,
+                        float* result, Stream stream);
+/// The most indices that this is made for: its time grows with their square.
+constexpr int64_t kMostEmbeddingIndices = 16384;
+
+}  // namespace tasks::operators::kernels

@@ -1,0 +1,22 @@
+#include "tasks/autocast.hpp"
+
+namespace tasks {
+
+Autocast::Autocast(at::DeviceType device, bool on) : device_(device), on_(on) {
+  if (!on_) return;
+  was_enabled_ = at::autocast::is_autocast_enabled(device_);
+  was_type_ = at::autocast::get_autocast_dtype(device_);
+  at::autocast::set_autocast_enabled(device_, true);
+  at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+  at::autocast::increment_nesting();
+}
+
+Autocast::~Autocast() {
+  if (!on_) return;
+  // The outermost one drops the copies that were made of parameters: the next step changes these.
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, was_type_);
+}
+
+}  // namespace tasks

@@ -1,0 +1,109 @@
+#include "tasks/step_graph.hpp"
+
+#include <optional>
+
+#ifdef USE_CUDA
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAStream.h>
+#endif
+
+#include "distributed_utils/recording.hpp"
+
+namespace tasks {
+
+#ifdef USE_CUDA
+namespace {
+
+// c10d::Reducer measures its first ten steps with events that cannot be captured.
+constexpr int kStepsBefore = 12;
+
+bool is_alike(const torch::Tensor& a, const torch::Tensor& b) {
+  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
+}
+
+void refill(const torch::Tensor& from, const torch::Tensor& to) {
+  to.copy_(from.is_cpu() ? from.contiguous().pin_memory() : from, /*non_blocking=*/true);
+}
+
+}  // namespace
+
+struct StepGraph::State {
+  Step step;
+  Replayable* optimizer = nullptr;  // null: no graph
+  int steps = 0;
+  Batch batch;  // what the graph reads
+  Loss loss;    // what it writes
+  std::optional<at::cuda::CUDAGraph> graph;
+
+  void capture(const Batch& first) {
+    batch = {first.input.clone(), first.target.clone()};
+    graph.emplace();
+    // Other threads (NCCL's watchdog) may go on with calls that a capture forbids this one.
+    graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    loss = step(batch);
+    graph->capture_end();
+  }
+
+  Loss replay(const Batch& next) {
+    refill(next.input, batch.input);
+    refill(next.target, batch.target);
+    graph->replay();
+    optimizer->replayed();
+    return loss;
+  }
+};
+
+StepGraph::StepGraph(const Options& options, torch::optim::Optimizer& optimizer, Step step)
+    : state_(std::make_unique<State>()) {
+  state_->step = std::move(step);
+  if (options.fast.graph && !distributed_utils::recording::enabled()) {
+    state_->optimizer = dynamic_cast<Replayable*>(&optimizer);
+  }
+}
+
+void StepGraph::prepare(const Options& options, torch::Device device) {
+  if (!options.fast.graph || !device.is_cuda() || distributed_utils::recording::enabled()) return;
+  c10::cuda::setCurrentCUDAStream(
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
+}
+
+bool StepGraph::captured() const { return state_->graph.has_value(); }
+
+Loss StepGraph::operator()(const Batch& batch, torch::Device device) {
+  State& state = *state_;
+  if (!state.optimizer || !device.is_cuda() || state.steps++ < kStepsBefore) {
+    return state.step(batch.to(device));
+  }
+  if (!captured()) {
+    // The capture itself runs nothing: the optimizer's host side has counted it, the GPU has not.
+    state.capture(batch.to(device));
+    state.graph->replay();
+    return state.loss;
+  }
+  if (!is_alike(batch.input, state.batch.input) || !is_alike(batch.target, state.batch.target)) {
+    return state.step(batch.to(device));
+  }
+  return state.replay(batch);
+}
+#else
+struct StepGraph::State {
+  Step step;
+};
+
+StepGraph::StepGraph(const Options& /*options*/, torch::optim::Optimizer& /*optimizer*/, Step step)
+    : state_(std::make_unique<State>()) {
+  state_->step = std::move(step);
+}
+
+void StepGraph::prepare(const Options& /*options*/, torch::Device /*device*/) {}
+
+bool StepGraph::captured() const { return false; }
+
+Loss StepGraph::operator()(const Batch& batch, torch::Device device) {
+  return state_->step(batch.to(device));
+}
+#endif
+
+StepGraph::~StepGraph() = default;
+
+}  // namespace tasks
