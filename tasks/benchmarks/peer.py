@@ -1,0 +1,155 @@
+"""The language model of the configuration `seed`, in Python, for step_time's figures to stand beside.
+
+    python3 peer.py [MODE...]                     one GPU (or the CPU)
+    torchrun --nproc-per-node=2 peer.py [MODE...] several
+
+Modes are below; none: all. Prints one JSON object a line: milliseconds a step, the median of
+--repeats times --steps steps with the least and the greatest.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+
+# precision of products, fused AdamW, torch.compile
+MODES = {
+    "fp32": ("fp32", False, False),
+    "fp32-fused": ("fp32", True, False),
+    "tf32": ("tf32", True, False),
+    "bf16": ("bf16", True, False),
+    "bf16-compiled": ("bf16", True, True),
+}
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.projections = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, x):
+        batch, sequence, width = x.shape
+        projected = self.projections(x).view(batch, sequence, 3, self.heads, width // self.heads)
+        queries, keys, values = projected.permute(2, 0, 3, 1, 4)
+        dropout = self.dropout if self.training else 0.0
+        attended = F.scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, is_causal=True)
+        return self.output(attended.transpose(1, 2).reshape(batch, sequence, width))
+
+
+class Layer(nn.Module):
+    def __init__(self, width, heads, inner, dropout):
+        super().__init__()
+        self.attention = Attention(width, heads, dropout)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.linear1, self.linear2 = nn.Linear(width, inner), nn.Linear(inner, width)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        x = self.norm1(x + self.drop(self.attention(x)))
+        return self.norm2(x + self.drop(self.linear2(self.drop(F.relu(self.linear1(x))))))
+
+
+class LanguageModel(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.embedding = nn.Embedding(a.vocabulary, a.width)
+        self.register_buffer("positions", torch.randn(a.sequence, a.width))
+        self.layers = nn.ModuleList(Layer(a.width, a.heads, a.inner, a.dropout) for _ in range(a.layers))
+        self.norm = nn.LayerNorm(a.width)
+        self.decoder = nn.Linear(a.width, a.vocabulary)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens) + self.positions
+        for layer in self.layers:
+            x = layer(x)
+        return self.decoder(self.norm(x))
+
+
+def make_step(mode, a, device, local_rank):
+    precision, fused, compiled = MODES[mode]
+    torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
+    torch.manual_seed(0)
+    model = LanguageModel(a).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, fused=fused)
+    if dist.is_initialized():
+        model = nn.parallel.DistributedDataParallel(
+            model, device_ids=[local_rank] if device.type == "cuda" else None, gradient_as_bucket_view=fused)
+
+    def loss_of(inputs, targets):
+        return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
+    forward = torch.compile(loss_of) if compiled else loss_of
+    generator = torch.Generator(device=device).manual_seed(1)
+    shape = (50, a.batch, a.sequence + 1)
+    batches = torch.randint(a.vocabulary, shape, device=device, generator=generator)
+
+    def step(number):
+        batch = batches[number % len(batches)]
+        optimizer.zero_grad()
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+            loss = forward(batch[:, :-1], batch[:, 1:])
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def measure(step, a, device):
+    def wait():
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+
+    for number in range(a.warm_up):
+        step(number)
+    times = []
+    for _ in range(a.repeats):
+        wait()
+        start = time.perf_counter()
+        for number in range(a.steps):
+            step(number)
+        wait()
+        times.append((time.perf_counter() - start) / a.steps * 1e3)
+    return times
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modes", nargs="*", metavar="MODE", help=", ".join(MODES))
+    sizes = dict(vocabulary=66000, width=128, heads=4, layers=2, inner=2048, sequence=32, batch=128,
+                 steps=50, repeats=9, warm_up=30, threads=0)
+    for name, default in sizes.items():
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    a = parser.parse_args()
+    if unknown := set(a.modes) - set(MODES):
+        parser.error(f"unknown mode {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
+    if a.threads:
+        torch.set_num_threads(a.threads)
+    local_rank, world = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    device = torch.device("cuda", local_rank) if torch.cuda.is_available() else torch.device("cpu")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if world > 1:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    for mode in a.modes or MODES:
+        torch._dynamo.reset()
+        times = measure(make_step(mode, a, device, local_rank), a, device)
+        middle = statistics.median(times)
+        if local_rank == 0:
+            print(json.dumps({"name": mode, "ranks": world, "step_ms": middle, "least_ms": min(times),
+                              "most_ms": max(times),
+                              "tokens_per_s": world * a.batch * a.sequence / middle * 1e3}), flush=True)
+    if world > 1:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+// The training step of a task as a trainer takes it, timed; on several ranks under
+// DistributedDataParallel. Prints medians with their least and greatest: see --help.
+#include <benchmark/benchmark.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "distributed_utils/distributed_utils.hpp"
+#include "many_words.hpp"
+#include "ranks.hpp"
+#include "step_time_options.hpp"
+#include "tasks/step_graph.hpp"
+#include "tasks/task.hpp"
+
+namespace {
+
+namespace du = distributed_utils;
+
+void wait_for(torch::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+}
+
+/// All that a trainer has, ready to take steps.
+class Training {
+ public:
+  Training(const tasks::Options& options, const step_time::Settings& settings, torch::Device device)
+      : device_(device),
+        task_(tasks::make_task(options)),
+        data_(task_->dataset(tasks::Split::train)),
+        sampler_(*data_.size(), {.shuffle = true, .seed = options.seed, .drop_last = true}),
+        loader_(torch::data::make_data_loader(
+            data_, sampler_, torch::data::DataLoaderOptions(options.batch_size).drop_last(true))) {
+    tasks::StepGraph::prepare(options, device);
+    const auto module = task_->make_model();
+    module->to(device);
+    model_ = du::DistributedDataParallel(module, {.bucket_cap_bytes = settings.bucket_bytes,
+                                                  .gradient_as_bucket_view = settings.bucket_views})
+                 .ptr();
+    model_->train();
+    optimizer_ = task_->make_optimizer(model_->parameters());
+    step_ =
+        std::make_unique<tasks::StepGraph>(options, *optimizer_, [this](const tasks::Batch& batch) {
+          model_->zero_grad();
+          const auto loss = task_->loss(model_->forward(batch.input), batch.target);
+          loss.mean().backward();
+          optimizer_->step();
+          return loss;
+        });
+  }
+
+  tasks::Loss step() {
+    if (!at_ || *at_ == loader_->end()) {
+      sampler_.set_epoch(epoch_++);
+      at_.emplace(loader_->begin());
+    }
+    last_ = **at_;
+    ++*at_;
+    return (*step_)(last_, device_);
+  }
+
+  /// On the batch of the last step(), which is on the device already.
+  tasks::Loss step_again() {
+    if (!last_.input.device().is_cuda()) last_ = last_.to(device_);
+    return (*step_)(last_, device_);
+  }
+
+ private:
+  using Loader = decltype(torch::data::make_data_loader(std::declval<tasks::Dataset>(),
+                                                        std::declval<du::DistributedSampler>(),
+                                                        torch::data::DataLoaderOptions()));
+  using Iterator = decltype(std::declval<Loader>()->begin());
+
+  torch::Device device_;
+  std::shared_ptr<tasks::Task> task_;
+  tasks::Dataset data_;
+  du::DistributedSampler sampler_;
+  Loader loader_;
+  std::optional<Iterator> at_;
+  uint64_t epoch_ = 0;
+  tasks::Batch last_;
+  std::shared_ptr<du::DistributedDataParallelImpl<tasks::Model>> model_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::unique_ptr<tasks::StepGraph> step_;
+};
+
+double milliseconds_of(int64_t steps, torch::Device device, const auto& step) {
+  wait_for(device);
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t i = 0; i < steps; ++i) step();
+  wait_for(device);
+  const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+  return taken.count() / static_cast<double>(steps);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void measure(benchmark::State& state, Training& training, const step_time::Settings& settings,
+             const du::World& world) {
+  for (int i = 0; i < 30; ++i) training.step();
+  const auto tokens = static_cast<double>(training.step().count * world.world_size);
+  std::vector<double> loaded, again;
+  for (auto _ : state) {
+    loaded.push_back(milliseconds_of(settings.steps, world.device, [&] { training.step(); }));
+    again.push_back(milliseconds_of(settings.steps, world.device, [&] { training.step_again(); }));
+    state.SetIterationTime(loaded.back() * 1e-3);
+  }
+  const double middle = median(loaded);
+  state.counters["step_ms"] = middle;
+  state.counters["least_ms"] = *std::min_element(loaded.begin(), loaded.end());
+  state.counters["most_ms"] = *std::max_element(loaded.begin(), loaded.end());
+  state.counters["tokens_per_s"] = tokens / middle * 1e3;
+  state.counters["loader_percent"] = 100 * (middle - median(again)) / middle;
+}
+
+void write_losses(Training& training, const step_time::Settings& settings, int rank) {
+  std::vector<torch::Tensor> losses;
+  for (int64_t i = 0; i < settings.steps; ++i) {
+    losses.push_back(training.step().mean().detach().clone());
+  }
+  if (rank != 0) return;
+  std::ofstream file(*settings.losses);
+  for (const auto& loss : losses) file << fmt::format("{:.9g}\n", loss.item<double>());
+  if (!file) throw tasks::Error(fmt::format("--losses: cannot write {}", *settings.losses));
+}
+
+// What five steps run on host and GPU, and when, as Chrome's tracing format has it.
+void write_trace(Training& training, const std::string& file, torch::Device device) {
+  namespace profiler = torch::autograd::profiler;
+  using torch::profiler::impl::ActivityType;
+  for (int i = 0; i < 30; ++i) training.step();
+  wait_for(device);
+  const profiler::ProfilerConfig config(profiler::ProfilerState::KINETO);
+  const std::set<ActivityType> activities{ActivityType::CPU, ActivityType::CUDA};
+  profiler::prepareProfiler(config, activities);
+  profiler::enableProfiler(config, activities);
+  for (int i = 0; i < 5; ++i) training.step();
+  wait_for(device);
+  profiler::disableProfiler()->save(file);
+}
+
+class Silent : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context& /*context*/) override { return true; }
+  void ReportRuns(const std::vector<Run>& /*runs*/) override {}
+};
+
+void run(int argc, char** argv, const step_time::Settings& settings,
+         const std::filesystem::path& folder) {
+  auto options = tasks::parse_options(argc, argv, {.graphs = true});
+  options.output = folder / "output";
+  if (!options.data) {
+    options.data = folder / "text";
+    many_words::write(*options.data, settings.vocabulary);
+  }
+  tasks::apply(options);
+  const auto world = du::setup({.backend = options.backend, .device = options.device});
+  Training training(options, settings, world.device);
+  if (settings.losses) {
+    write_losses(training, settings, world.rank);
+  } else if (settings.trace) {
+    write_trace(training, *settings.trace + (world.rank > 0 ? fmt::format(".{}", world.rank) : ""),
+                world.device);
+  } else {
+    std::string name = "step";
+    for (int i = 1; i < argc; ++i) name += fmt::format(" {}", argv[i]);
+    benchmark::RegisterBenchmark(
+        name.c_str(), [&](benchmark::State& state) { measure(state, training, settings, world); })
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond)
+        ->Iterations(settings.repeats);
+    // The same iterations on all ranks, or one would wait for the others.
+    Silent silent;
+    world.rank == 0 ? benchmark::RunSpecifiedBenchmarks()
+                    : benchmark::RunSpecifiedBenchmarks(&silent);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::vector<char*> arguments(argv, argv + argc + 1);  // ranks get them all
+  const auto settings = step_time::take_settings(argc, argv);
+  if (settings.ranks > 1) {
+    if (const int code = ranks::start(settings.ranks, arguments.data()); code >= 0) return code;
+  }
+  benchmark::Initialize(&argc, argv);
+  std::string folder = (std::filesystem::temp_directory_path() / "step-time-XXXXXX").string();
+  if (!mkdtemp(folder.data())) throw tasks::Error("no temporary folder can be made");
+  run(argc, argv, settings, folder);
+  std::filesystem::remove_all(folder);
+  du::destroy_process_group();
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}
