@@ -12,6 +12,7 @@
 #include <set>
 
 #include "distributed_utils/distributed_utils.hpp"
+#include "limits.hpp"
 #include "many_words.hpp"
 #include "ranks.hpp"
 #include "step_time_options.hpp"
@@ -53,6 +54,8 @@ class Training {
           return loss;
         });
   }
+
+  const torch::nn::Module& model() const { return *model_; }
 
   tasks::Loss step() {
     if (!at_ || *at_ == loader_->end()) {
@@ -103,10 +106,24 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+/// Of as many bytes as all gradients have, alone; the median of nine.
+double all_reduce_ms(const torch::nn::Module& model, torch::Device device) {
+  int64_t elements = 0;
+  for (const auto& parameter : model.parameters()) elements += parameter.numel();
+  const auto gradients = torch::zeros({elements}, device);
+  std::vector<double> times;
+  for (int i = 0; i < 10; ++i) {
+    times.push_back(milliseconds_of(5, device, [&] { du::all_reduce(gradients); }));
+  }
+  times.erase(times.begin());  // connects
+  return median(std::move(times));
+}
+
 void measure(benchmark::State& state, Training& training, const step_time::Settings& settings,
-             const du::World& world) {
+             const tasks::Options& options, const du::World& world) {
   for (int i = 0; i < 30; ++i) training.step();
-  const auto tokens = static_cast<double>(training.step().count * world.world_size);
+  const int64_t targets = training.step().count;
+  const auto tokens = static_cast<double>(targets * world.world_size);
   std::vector<double> loaded, again;
   for (auto _ : state) {
     loaded.push_back(milliseconds_of(settings.steps, world.device, [&] { training.step(); }));
@@ -118,6 +135,10 @@ void measure(benchmark::State& state, Training& training, const step_time::Setti
   state.counters["least_ms"] = *std::min_element(loaded.begin(), loaded.end());
   state.counters["most_ms"] = *std::max_element(loaded.begin(), loaded.end());
   state.counters["tokens_per_s"] = tokens / middle * 1e3;
+  state.counters["limit_ms"] = limits::step_ms(training.model(), targets, options, world.device);
+  if (world.world_size > 1) {
+    state.counters["all_reduce_ms"] = all_reduce_ms(training.model(), world.device);
+  }
   state.counters["loader_percent"] = 100 * (middle - median(again)) / middle;
 }
 
@@ -173,7 +194,8 @@ void run(int argc, char** argv, const step_time::Settings& settings,
     std::string name = "step";
     for (int i = 1; i < argc; ++i) name += fmt::format(" {}", argv[i]);
     benchmark::RegisterBenchmark(
-        name.c_str(), [&](benchmark::State& state) { measure(state, training, settings, world); })
+        name.c_str(),
+        [&](benchmark::State& state) { measure(state, training, settings, options, world); })
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond)
         ->Iterations(settings.repeats);

@@ -67,6 +67,7 @@ class LanguageModel : public Task {
                            .bf16 = products_ == Products::bf16,
                            .copies = products_ == Products::bf16 ? copies_ : nullptr,
                            .unsorted_embedding = fast_.embedding,
+                           .fused_norm = fast_.norm,
                            .without_decoder = fast_.loss});
     model_ = model;
     return model;

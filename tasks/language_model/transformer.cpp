@@ -6,6 +6,7 @@
 
 #include "operators/embedding.hpp"
 #include "operators/products.hpp"
+#include "operators/residual_norm.hpp"
 #include "tasks/autocast.hpp"
 
 namespace tasks::language_model {
@@ -55,6 +56,7 @@ class Layer : public torch::nn::Module {
  public:
   explicit Layer(const TransformerOptions& options)
       : copies_(options.copies),
+        fused_norm_(options.fused_norm),
         dropout_(options.dropout),
         attention_(register_module("attention", std::make_shared<Attention>(options))),
         norm1_(register_module("norm1", torch::nn::LayerNorm(std::vector{options.width}))),
@@ -65,8 +67,8 @@ class Layer : public torch::nn::Module {
         norm2_(register_module("norm2", torch::nn::LayerNorm(std::vector{options.width}))) {}
 
   torch::Tensor forward(const torch::Tensor& input) {
-    const auto attended = norm1_(input + drop(attention_->forward(input)));
-    return norm2_(attended + drop(feed_forward(attended)));
+    const auto attended = add_and_norm(norm1_, input, attention_->forward(input));
+    return add_and_norm(norm2_, attended, feed_forward(attended));
   }
 
  private:
@@ -75,11 +77,19 @@ class Layer : public torch::nn::Module {
     return linear(linear2_, inner, copies_.get());
   }
 
+  torch::Tensor add_and_norm(torch::nn::LayerNorm& norm, const torch::Tensor& residual,
+                             const torch::Tensor& added) const {
+    if (!fused_norm_) return norm(residual + drop(added));
+    return operators::residual_norm(residual, added, norm->weight, norm->bias,
+                                    is_training() ? dropout_ : 0.0, norm->options.eps());
+  }
+
   torch::Tensor drop(const torch::Tensor& input) const {
     return at::dropout(input, dropout_, is_training());
   }
 
   std::shared_ptr<operators::NarrowCopies> copies_;
+  bool fused_norm_;
   double dropout_;
   std::shared_ptr<Attention> attention_;
   torch::nn::LayerNorm norm1_;

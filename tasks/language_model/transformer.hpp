@@ -23,6 +23,7 @@ struct TransformerOptions {
   /// Given: products of these copies of the parameters, without autocast.
   std::shared_ptr<operators::NarrowCopies> copies = nullptr;
   bool unsorted_embedding = false;  ///< operators/embedding.hpp
+  bool fused_norm = false;          ///< operators/residual_norm.hpp
   bool without_decoder = false;     ///< forward() ends with what the decoder would get
 };
 

@@ -62,4 +62,42 @@ void embedding_gradient(const float* gradient, const int64_t* indices, int64_t c
 /// The most indices that this is made for: its time grows with their square.
 constexpr int64_t kMostEmbeddingIndices = 16384;
 
+/// Where random numbers begin, as at::PhiloxCudaState has it: in a CUDA graph, on the device.
+struct Random {
+  uint64_t seed, offset;
+  const int64_t* seed_at = nullptr;    ///< in a graph: instead of seed
+  const int64_t* offset_at = nullptr;  ///< in a graph: to be added to offset
+};
+
+/// The layer norm of residual + dropout(added), and what its gradient needs of it. All but `added`
+/// are fp32; [rows, width], or as said.
+struct ResidualNorm {
+  Type type;  ///< of `added`: fp32 or bf16
+  int64_t rows, width;
+  const float* residual;
+  const void* added;
+  const float* weight;  ///< [width]
+  const float* bias;    ///< [width]
+  double epsilon;
+  double dropout;  ///< probability; 0: none, and `random` is not used
+  Random random;
+  float* sum;   ///< residual + dropout(added)
+  float* mean;  ///< [rows]
+  float* rstd;  ///< [rows], 1 / standard deviation
+};
+constexpr int64_t kMostNormWidth = 1024;  ///< of multiples of 4
+
+void residual_norm(const ResidualNorm& arguments, float* output, Stream stream);
+
+struct ResidualNormGradients {
+  const float* output;
+  float* residual;
+  void* added;
+  float*
+      parameters;  ///< [norm_blocks(rows), 2, width]: sums of weight's and bias's, to be added up
+};
+void residual_norm_gradients(const ResidualNorm& arguments, const ResidualNormGradients& gradients,
+                             Stream stream);
+int64_t norm_blocks(int64_t rows);
+
 }  // namespace tasks::operators::kernels

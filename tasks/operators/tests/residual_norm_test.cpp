@@ -1,0 +1,98 @@
+// Against torch's own operators in double precision on CPUs.
+#include "operators/residual_norm.hpp"
+
+#include "devices.hpp"
+
+namespace tasks::operators {
+namespace {
+
+class ResidualNormTest : public OnDevice {
+ protected:
+  struct Case {
+    torch::Tensor residual, added, weight, bias, scale;
+  };
+
+  static Case make_case(int64_t rows, int64_t width) {
+    return {torch::randn({rows, width}), torch::randn({rows, width}), torch::randn({width}),
+            torch::randn({width}), torch::randn({rows, width})};
+  }
+
+  /// The output and the gradients of `scale` times it.
+  std::vector<torch::Tensor> ours(const Case& c, torch::Dtype type, double dropout) const {
+    const std::vector<torch::Tensor> leaves{leaf(c.residual, torch::kFloat), leaf(c.added, type),
+                                            leaf(c.weight, torch::kFloat),
+                                            leaf(c.bias, torch::kFloat)};
+    const auto output = residual_norm(leaves[0], leaves[1], leaves[2], leaves[3], dropout);
+    output.backward(c.scale.to(GetParam()));
+    std::vector<torch::Tensor> all{output.detach()};
+    for (const auto& tensor : leaves) all.push_back(tensor.grad());
+    return all;
+  }
+
+  /// factor: what `added` is multiplied by.
+  static std::vector<torch::Tensor> wanted(const Case& c, torch::Dtype type,
+                                           const torch::Tensor& factor) {
+    std::vector<torch::Tensor> leaves;
+    for (const auto& tensor : {c.residual, c.added.to(type), c.weight, c.bias}) {
+      leaves.push_back(tensor.to(torch::kDouble).clone().requires_grad_());
+    }
+    const auto sum = leaves[0] + leaves[1] * factor;
+    const auto output = at::layer_norm(sum, {sum.size(-1)}, leaves[2], leaves[3]);
+    output.backward(c.scale.to(torch::kDouble));
+    std::vector<torch::Tensor> all{output.detach()};
+    for (const auto& tensor : leaves) all.push_back(tensor.grad());
+    return all;
+  }
+
+  static void expect_near(const std::vector<torch::Tensor>& all,
+                          const std::vector<torch::Tensor>& exact, torch::Dtype type) {
+    const char* const names[] = {"output", "residual", "added", "weight", "bias"};
+    for (size_t i = 0; i < exact.size(); ++i) {
+      const double tolerance = i == 2 && type == torch::kBFloat16 ? 4e-3 : 3e-6;
+      EXPECT_LE(relative_error(all[i], exact[i]), tolerance) << names[i];
+    }
+  }
+};
+WORLDSIZE_ON_DEVICES(ResidualNormTest);
+
+TEST_P(ResidualNormTest, IsTorchsAtOddSizes) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    for (const int64_t width : {4, 7, 12, 128, 300, 516, 1024, 1028}) {
+      for (const int64_t rows : {1, 33, 3000}) {
+        SCOPED_TRACE(testing::Message() << type << " " << rows << " x " << width);
+        const auto c = make_case(rows, width);
+        expect_near(ours(c, type, 0), wanted(c, type, torch::ones({})), type);
+      }
+    }
+  }
+}
+
+TEST_P(ResidualNormTest, TakesNoRows) {
+  const auto c = make_case(0, 8);
+  for (const auto& tensor : ours(c, torch::kFloat, 0.5)) {
+    EXPECT_EQ(tensor.abs().sum().item<float>(), 0);
+  }
+}
+
+TEST_P(ResidualNormTest, DropsTheSameForwardAndBackward) {
+  const auto c = make_case(500, 64);
+  const double dropout = 0.3;
+  const auto all = ours(c, torch::kFloat, dropout);
+  const auto kept = all[2].ne(0).to(torch::kCPU, torch::kDouble);
+  expect_near(all, wanted(c, torch::kFloat, kept / (1 - dropout)), torch::kFloat);
+  // Five standard deviations of 32,000 throws.
+  EXPECT_NEAR(kept.mean().item<double>(), 1 - dropout, 5 * std::sqrt(0.3 * 0.7 / 32000));
+  EXPECT_FALSE(torch::equal(ours(c, torch::kFloat, dropout)[0], all[0]));  // and then others
+}
+
+TEST_P(ResidualNormTest, GivesTheSameBitsEveryTime) {
+  const auto c = make_case(4096, 128);
+  torch::manual_seed(3);
+  const auto first = ours(c, torch::kFloat, 0.1);
+  torch::manual_seed(3);
+  const auto second = ours(c, torch::kFloat, 0.1);
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(torch::equal(first[i], second[i])) << i;
+}
+
+}  // namespace
+}  // namespace tasks::operators
