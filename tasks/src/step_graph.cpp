@@ -7,6 +7,7 @@
 #include <c10/cuda/CUDAStream.h>
 #endif
 
+#include "distributed_utils/monitoring.hpp"
 #include "distributed_utils/recording.hpp"
 
 namespace tasks {
@@ -16,6 +17,11 @@ namespace {
 
 // c10d::Reducer measures its first ten steps with events that cannot be captured.
 constexpr int kStepsBefore = 12;
+
+// Who records what happens on the host needs it to happen there.
+bool is_watched() {
+  return distributed_utils::recording::enabled() || distributed_utils::monitoring::enabled();
+}
 
 bool is_alike(const torch::Tensor& a, const torch::Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
@@ -56,13 +62,13 @@ struct StepGraph::State {
 StepGraph::StepGraph(const Options& options, torch::optim::Optimizer& optimizer, Step step)
     : state_(std::make_unique<State>()) {
   state_->step = std::move(step);
-  if (options.fast.graph && !distributed_utils::recording::enabled()) {
+  if (options.fast.graph && !is_watched()) {
     state_->optimizer = dynamic_cast<Replayable*>(&optimizer);
   }
 }
 
 void StepGraph::prepare(const Options& options, torch::Device device) {
-  if (!options.fast.graph || !device.is_cuda() || distributed_utils::recording::enabled()) return;
+  if (!options.fast.graph || !device.is_cuda() || is_watched()) return;
   c10::cuda::setCurrentCUDAStream(
       c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
 }

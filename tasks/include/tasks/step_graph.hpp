@@ -17,10 +17,10 @@ struct Replayable {
 };
 
 /// Runs the steps of a training loop; with --fast=graph it captures one of them and repeats that.
-/// Until then, and where there can be no graph (on CPUs, while recording, for batches of another
-/// shape), steps run as they are. All of a step must be on the GPU: whoever looks at a value on the
-/// host (item()) ends the program with torch's error. Learning rates are those of the captured
-/// step.
+/// Until then, and where there can be no graph (on CPUs, while recording or monitoring, for batches
+/// of another shape), steps run as they are. All of a step must be on the GPU: whoever looks at a
+/// value on the host (item()) ends the program with torch's error. Learning rates are those of the
+/// captured step.
 class StepGraph {
  public:
   /// One step, from zero_grad() to the optimizer's step(), on a batch that is on its device.
