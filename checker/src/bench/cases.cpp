@@ -1,0 +1,67 @@
+#include <algorithm>
+
+#include "bench/bench.hpp"
+
+namespace checker::bench {
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Arguments operator+(Arguments first, const Arguments& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+Arguments lengths(bool quick, bool gpus) {
+  const int steps = gpus ? (quick ? 20 : 50) : (quick ? 8 : 40);
+  return {"--steps=" + std::to_string(steps), "--repeats=" + std::to_string(quick ? 5 : 9)};
+}
+
+std::vector<Case> on_gpus(size_t most_ranks, bool quick) {
+  const Arguments ours = lengths(quick, true) + Arguments{"--config=seed"};
+  const Arguments peers = lengths(quick, true);
+  std::vector<Case> all;
+  for (size_t ranks = 1; ranks <= most_ranks; ranks = std::min(2 * ranks, most_ranks)) {
+    const auto add = [&](const std::string& label, bool is_ours, const Arguments& arguments) {
+      all.push_back({label, is_ours, ranks, (is_ours ? ours : peers) + arguments});
+    };
+    add("fp32", true, {"--precision=fp32"});
+    add("fp32", false, {"fp32"});
+    add("fp32, fused AdamW", false, {"fp32-fused"});
+    add("TF32", true, {"--precision=tf32"});
+    add("TF32", false, {"tf32"});
+    add("TF32, --fast", true, {"--precision=tf32", "--fast"});
+    add("bf16", true, {"--precision=bf16"});
+    add("bf16", false, {"bf16"});
+    add("bf16, compiled", false, {"bf16-compiled"});
+    add("bf16, --fast", true, {"--precision=bf16", "--fast"});
+    if (ranks == most_ranks) break;
+  }
+  return all;
+}
+
+std::vector<Case> on_cpus(size_t most_ranks, bool quick) {
+  // The built-in language has so many words.
+  const Arguments ours = lengths(quick, false) + Arguments{"--config=laptop", "--vocabulary=1802"};
+  const Arguments peers =
+      lengths(quick, false) + Arguments{"fp32",        "--vocabulary=1802", "--width=64",
+                                        "--inner=256", "--batch=32",        "--warm-up=10"};
+  std::vector<Case> all;
+  for (const auto& [threads, ranks] : {std::pair<int, size_t>{1, 1}, {2, 1}, {1, 2}}) {
+    if (ranks > most_ranks) continue;
+    const std::string label = threads == 1 ? "one thread" : "two threads";
+    const Arguments argument{"--threads=" + std::to_string(threads)};
+    all.push_back({label, true, ranks, ours + argument});
+    all.push_back({label, false, ranks, peers + argument});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Case> cases(bool gpus, size_t most_ranks, bool quick) {
+  return gpus ? on_gpus(most_ranks, quick) : on_cpus(most_ranks, quick);
+}
+
+}  // namespace checker::bench

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "bench/bench.hpp"
+#include "process/build.hpp"
+#include "process/capture.hpp"
+#include "process/gpus.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+
+namespace checker {
+
+namespace {
+
+using bench::Result;
+
+void configure_benchmarks(const Project& project) {
+  if (cached(project, "WORLDSIZE_BENCHMARKS") == "ON") return;
+  const auto said =
+      capture({.arguments = {project.cmake, "-DWORLDSIZE_BENCHMARKS=ON", project.build.string()},
+               .environment = {},
+               .directory = {}});
+  if (!said.success()) throw Error("The benchmarks cannot be configured:\n" + said.output);
+}
+
+// A Python that has torch; empty: there is none.
+std::string python_with_torch(const Project& project) {
+  for (const std::string& python :
+       {(project.source / ".venv" / "bin" / "python3").string(), std::string("python3")}) {
+    try {
+      if (capture({.arguments = {python, "-c", "import torch"}, .environment = {}, .directory = {}})
+              .success()) {
+        return python;
+      }
+    } catch (const Error&) {  // there is no such program
+    }
+  }
+  return "";
+}
+
+std::vector<Result> measure_all(const Project& project, std::vector<bench::Case> cases,
+                                const std::string& python) {
+  if (python.empty()) {
+    terminal::say("  no Python here imports torch, so there is nothing to compare with");
+    std::erase_if(cases, [](const auto& what) { return !what.ours; });
+  }
+  std::vector<Result> results;
+  terminal::Stage stage("timing " + count_of(cases.size(), "kind") + " of steps");
+  for (const auto& what : cases) {
+    stage.note("[" + std::to_string(results.size() + 1) + "/" + std::to_string(cases.size()) + "]");
+    results.push_back(bench::measure(project, what, python));
+  }
+  stage.done();
+  return results;
+}
+
+void write_report(const std::vector<Result>& results, const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::string page = "# Training steps\n\n";
+  for (const auto& line : bench::table(results, /*markdown=*/true)) page += line + "\n";
+  page += "\n![Milliseconds a step](step.svg)\n\n![Speed-up over ranks](scaling.svg)\n";
+  write_file(folder / "bench.md", page);
+  write_file(folder / "step.svg", bench::bars(results));
+  write_file(folder / "scaling.svg", bench::scaling(results));
+}
+
+}  // namespace
+
+int run_bench(const Project& project, const Arguments& arguments) {
+  cxxopts::Options options("./workbook bench",
+                           "Times training steps beside Python's, on one rank and on more.\n");
+  options.add_options()("quick", "Shorter: about a minute")(
+      "ranks", "The most ranks; default: all GPUs, or two on CPUs", cxxopts::value<size_t>(), "N")(
+      "output", "Folder for the table and the plots",
+      cxxopts::value<std::string>()->default_value("output/bench"),
+      "DIR")("no-build", "Use what was built before");
+  const auto parsed = parse(options, "[--quick] [--ranks N] [--output DIR]",
+                            "Medians with the least and the greatest; NVLink multicast is off.\n"
+                            "Nothing else should run meanwhile.",
+                            arguments);
+  if (!parsed) return 0;
+  const bool gpus = gpus_here() > 0 && cached(project, "WORLDSIZE_CUDA") == "ON";
+  size_t ranks = gpus ? gpus_here() : 2;
+  if (parsed->count("ranks")) ranks = (*parsed)["ranks"].as<size_t>();
+  if (ranks < 1 || ranks > 64) throw UsageError("--ranks must lie between 1 and 64.");
+  if (gpus && ranks > gpus_here()) {
+    throw UsageError("--ranks is more than the " + count_of(gpus_here(), "GPU") + " here.");
+  }
+  if (!parsed->count("no-build")) {
+    configure_benchmarks(project);
+    const std::vector<std::string> targets{"step_time"};
+    build_targets(project, targets, "building step_time");
+  }
+  const auto results = measure_all(project, bench::cases(gpus, ranks, parsed->count("quick") > 0),
+                                   python_with_torch(project));
+  for (const auto& line : bench::table(results, /*markdown=*/false)) terminal::say("  " + line);
+  bool all = true;
+  for (const auto& result : results) {
+    if (result.timing) continue;
+    terminal::complain(result.what.label + (result.what.ours ? " (C++)" : " (Python)") + ": " +
+                       result.failure);
+    all = false;
+  }
+  const std::filesystem::path folder = (*parsed)["output"].as<std::string>();
+  write_report(results, folder);
+  terminal::say("  table and plots: " + (folder / "bench.md").string());
+  return all ? 0 : 1;
+}
+
+}  // namespace checker
