@@ -10,7 +10,7 @@ namespace checker::bench {
 namespace {
 
 // In user units.
-constexpr double kLeft = 56, kTop = 40, kWidth = 480, kHeight = 320, kLegend = 190;
+constexpr double kLeft = 56, kTop = 40, kWidth = 480, kHeight = 320, kLegend = 230;
 constexpr double kBar = 18, kGap = 8, kLabels = 190;
 
 // Told apart by people who do not see all colours alike (Okabe and Ito, 2008).
