@@ -158,8 +158,8 @@ TEST_F(CliTest, RunLabelsRanksAndPassesOptionsOn) {
   const auto run = checker({"run", "2", "--solution", "--world", "2", "--", "--max-steps", "3"});
   EXPECT_EQ(run.status, 0) << run.text;
   const auto output = " --output " + (build() / "runs/02_setup-solution").string() + "\n";
-  EXPECT_THAT(run.text, HasSubstr("[rank 0] rank 0 of 2: --max-steps 3" + output));
-  EXPECT_THAT(run.text, HasSubstr("[rank 1] rank 1 of 2: --max-steps 3" + output));
+  EXPECT_THAT(run.text, HasSubstr("[rank 0] rank 0 of 2: --monitor --max-steps 3" + output));
+  EXPECT_THAT(run.text, HasSubstr("[rank 1] rank 1 of 2: --monitor --max-steps 3" + output));
   EXPECT_TRUE(fs::is_directory(build() / "runs/02_setup-solution"));
   EXPECT_THAT(read_file(build() / "asked"), ::testing::ContainsRegex("--target solution_02\n"));
 }
@@ -167,7 +167,8 @@ TEST_F(CliTest, RunLabelsRanksAndPassesOptionsOn) {
 TEST_F(CliTest, RunLeavesAnOutputOfTheUsersAlone) {
   use_cmake("exit 0");
   use_program("step_02", "echo \"$@\"");
-  EXPECT_THAT(checker({"run", "02", "--", "--output=x"}).text, HasSubstr("\n--output=x\n"));
+  EXPECT_THAT(checker({"run", "02", "--", "--output=x"}).text,
+              HasSubstr("\n--monitor --output=x\n"));
 }
 
 TEST_F(CliTest, RunSaysWhichRankFailed) {

@@ -25,6 +25,8 @@ while IFS= read -r command; do
       if [ $edited = yes ] || ! torchrun --help >/dev/null 2>&1; then skipped+=("$command"); else run "$command"; fi ;;
     './workbook submit 0'[1-7])
       if [ $edited = yes ]; then skipped+=("$command"); else run "$command --no-follow"; fi ;;
+    './workbook monitor 0'[1-7]) # of the runs above
+      if [ $edited = yes ]; then skipped+=("$command"); else run "$command"; fi ;;
     './workbook slides '*)
       if ! [ -e .venv/.has-slides ]; then skipped+=("$command"); else run "$command"; fi ;;
     './workbook pack') run "mkdir -p $scratch/hand-ins && $command --output $scratch/hand-ins/alice.tar.gz" ;;

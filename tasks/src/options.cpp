@@ -21,12 +21,19 @@ const Entry& find_task(std::span<const Entry> table, std::string_view name) {
   throw Error(unknown("task", name, names));
 }
 
+// torchrun would take --monitor for its own --monitor-interval, even behind the program's name.
+bool environment_asks_for_monitoring() {
+  const char* value = std::getenv("WORLDSIZE_MONITOR");  // NOLINT(concurrency-mt-unsafe)
+  return value != nullptr && *value != 0 && parse_boolean({value, "WORLDSIZE_MONITOR"});
+}
+
 }  // namespace
 
 Options parse_options(std::span<const Entry> table, int argc, const char* const* argv,
                       const Abilities& abilities) {
   const CommandLine given = read_command_line(argc, argv);
   Options options;
+  options.monitor = environment_asks_for_monitoring();
   options.task = given.task.value_or(std::string(table.front().name));
   const Entry& task = find_task(table, options.task);
   options.config = given.config.value_or(std::string(task.configs.front().name));

@@ -41,6 +41,12 @@ TEST(Options, MonitoringCanBeAskedForAndRefused) {
   EXPECT_FALSE(parse({"--monitor=false"}).monitor);
   // What comes last counts: a script may ask for it, its user refuse it.
   EXPECT_FALSE(parse({"--monitor", "--monitor=false"}).monitor);
+  setenv("WORLDSIZE_MONITOR", "true", 1);
+  EXPECT_TRUE(parse({}).monitor);
+  EXPECT_FALSE(parse({"--monitor=false"}).monitor);
+  setenv("WORLDSIZE_MONITOR", "perhaps", 1);
+  EXPECT_THAT(error_of_arguments({}), HasSubstr("WORLDSIZE_MONITOR: 'perhaps'"));
+  unsetenv("WORLDSIZE_MONITOR");
 }
 
 TEST(Options, OfTheCommandLineComeBeforeTheConfigurations) {

@@ -9,6 +9,18 @@
 
 namespace checker {
 
+namespace {
+
+// So that ./workbook monitor can show it afterwards. What the user says comes last and counts:
+// --monitor=false.
+Arguments monitored(const Arguments& given) {
+  Arguments all{"--monitor"};
+  all.insert(all.end(), given.begin(), given.end());
+  return all;
+}
+
+}  // namespace
+
 int run_run(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook run",
                            "Builds one step and runs its ranks on this machine.\n");
@@ -20,7 +32,8 @@ int run_run(const Project& project, const Arguments& arguments) {
   const auto split = split_at_dashes(arguments);
   const auto parsed = parse(options, "NN [--solution] [--world N] [-- trainer options]",
                             "What follows -- goes to the trainer; for its options say\n"
-                            "./workbook run 01 -- --help",
+                            "./workbook run 01 -- --help\n"
+                            "./workbook monitor NN shows the run; -- --monitor=false records none.",
                             split.own);
   if (!parsed) return 0;
   if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook run 02.");
@@ -40,7 +53,7 @@ int run_run(const Project& project, const Arguments& arguments) {
   const TemporaryFolder meeting;
   const TrainerRun run{.program = program.file,
                        .world_size = world_size,
-                       .arguments = with_output(split.passed_on, program.output),
+                       .arguments = with_output(monitored(split.passed_on), program.output),
                        .store = meeting.path() / "store"};
   RankOptions ranks;
   // A single rank gets the terminal itself, and draws its progress bar there.
