@@ -116,6 +116,17 @@ TEST(MonitorRules, FullMemory) {
   EXPECT_THAT(ids_of(gpus), ElementsAre("gpu_memory_nearly_full"));
 }
 
+TEST(MonitorRules, OtherProgramsOnTheSameCpus) {
+  auto run = healthy_run({.ranks = 2});
+  for (auto& at : run.ranks[0].node) at.sample.busy = at.sample.ticks / 100 * 98;
+  EXPECT_THAT(ids_of(run), ElementsAre("other_programs"));
+  EXPECT_THAT(first_of(run), HasSubstr("Other programs keep 1.9 of the 4 CPUs of node1 busy"));
+  // Two more ranks, and it is the run itself that keeps them busy.
+  auto full = healthy_run({.ranks = 4});
+  for (auto& at : full.ranks[0].node) at.sample.busy = at.sample.ticks / 100 * 98;
+  EXPECT_THAT(ids_of(full), ElementsAre("nothing_stands_out"));
+}
+
 TEST(MonitorRules, Straggler) {
   auto run = healthy_run({.ranks = 4});
   for (auto& call : run.ranks[2].collectives) call.begin += 0.04;

@@ -140,6 +140,25 @@ void memory(const Figures& figures, Sentences& say) {
   }
 }
 
+// Where no CPU is free and others than the ranks have many of them.
+void other_programs(const Run& run, const Figures& figures, Sentences& say) {
+  constexpr double kAllBusy = 0.9, kMany = 0.25;
+  for (const auto& node : figures.nodes) {
+    double ours = 0;
+    for (size_t i = 0; i < run.ranks.size(); ++i) {
+      if (run.ranks[i].host() == node.host) ours += figures.ranks[i].cpus;
+    }
+    const double others = node.cpus * node.busy - ours;
+    if (node.busy < kAllBusy || others < kMany * node.cpus) continue;
+    say.push_back({"other_programs",
+                   "Other programs keep " + fixed(others, 1) + " of the " + fixed(node.cpus, 0) +
+                       " CPUs of " + node.host + " busy, and none is free.",
+                   "Run when the machine is idle, or ask Slurm for CPUs of your own "
+                   "(--cpus-per-task, --exclusive).",
+                   others / node.cpus});
+  }
+}
+
 void nothing(const Figures& figures, Sentences& say) {
   if (!say.empty()) return;
   if (figures.steps == 0) {
@@ -166,6 +185,7 @@ std::vector<Sentence> limits_of(const Run& run, const Figures& figures) {
   optimizer(figures, say);
   outside_steps(figures, say);
   memory(figures, say);
+  other_programs(run, figures, say);
   add_sentences_on_ranks(run, figures, say);
   nothing(figures, say);
   std::ranges::stable_sort(say, std::ranges::greater(), &Sentence::weight);
