@@ -92,6 +92,16 @@ TEST(MonitorRecord, DamageCostsTheRestOfItsChunkOnly) {
   EXPECT_EQ(record.steps.back().number, 7000U);
 }
 
+TEST(MonitorRecord, ADamagedFigureIsNotBelieved) {
+  auto writer = ten_steps();
+  writer.bytes[writer.bytes.size() - 2] ^= 0x10;  // in the last loss
+  const auto record = read(writer);
+  ASSERT_EQ(record.steps.size(), 10U);
+  EXPECT_TRUE(std::isnan(record.steps.back().loss));
+  EXPECT_DOUBLE_EQ(record.steps[8].loss, 10.0 / 9);
+  EXPECT_EQ(record.lost, sizeof(format::RecordHeader) + sizeof(format::LossRecord));
+}
+
 TEST(MonitorRecord, MayBeCutAnywhere) {
   const auto writer = ten_steps();
   const auto length = writer.bytes.size();

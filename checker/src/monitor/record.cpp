@@ -63,13 +63,13 @@ class Reader {
         return;
       }
       if (head.size > rest.size()) {
-        into_.lost += end - at;
+        into_.lost += written(at, end);
         return;
       }
       const auto payload =
           head.kind == Kind::padding ? std::string_view() : rest.substr(0, head.size);
       if (format::record_check(head, std::as_bytes(std::span(payload))) != head.check) {
-        into_.lost += end - at;
+        into_.lost += written(at, end);
         return;
       }
       take(head, payload);
@@ -78,13 +78,16 @@ class Reader {
     }
   }
 
+  // Bytes up to the last one that is no zero: what follows it was never written.
+  size_t written(size_t at, size_t end) const {
+    return bytes_.substr(at, end - at).find_last_not_of('\0') + 1;
+  }
+
   // Nothing more was written, unless something that is no zero follows far behind.
   void count_lost(size_t at, size_t end) {
-    const auto rest = bytes_.substr(at, end - at);
-    const auto last = rest.find_last_not_of('\0');
     // A process killed while it wrote leaves the beginning of one record.
     constexpr size_t kOneRecord = 4096;
-    if (last != std::string_view::npos && last > kOneRecord) into_.lost += end - at;
+    if (const size_t size = written(at, end); size > kOneRecord) into_.lost += size;
   }
 
   double seconds(uint64_t nanoseconds) const {
