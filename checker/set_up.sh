@@ -150,8 +150,11 @@ set_up() {
   build_tools
   libtorch
   if [ "$config" = cuda ]; then cuda_toolkit; fi
-  # Without it the slides are not tested, and their tests say so.
-  if [ "$tests" = ON ]; then (slides_tools) || say "going on without the slides"; fi
+  # Without them the slides and TensorBoard's files are not tested, and their tests say so.
+  if [ "$tests" = ON ]; then
+    (slides_tools) || say "going on without the slides"
+    (in_venv tensorboard "installing TensorBoard" tensorboard==2.20.0) || say "going on without TensorBoard"
+  fi
   if [ "$tests" = ON ]; then options+=(-DWORLDSIZE_TESTS=ON -DWORLDSIZE_BENCHMARKS=ON); fi
   if [ ${#prefixes[@]} != 0 ]; then options+=("-DCMAKE_PREFIX_PATH=$(IFS=';'; echo "${prefixes[*]}")"); fi
   await_tests_packages  # formatting's test asks for its program when it is configured

@@ -94,7 +94,7 @@ int show_slide(const Project& project, int todo) {
   terminal::say("TODO " + std::to_string(todo) + "'s slide: " + address);
   // Where there is a desktop its browser opens the slide; elsewhere the address must do.
   if (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) {
-    capture({.arguments = {"sh", "-c", "xdg-open \"$1\" || true", "sh", address}});
+    capture({{"sh", "-c", "xdg-open \"$1\" || true", "sh", address}, {}, {}});
   }
   return 0;
 }
