@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <map>
 
 #include "endure/endure.hpp"
 #include "files.hpp"
@@ -10,6 +11,9 @@
 #include "jobs/record.hpp"
 #include "lab_fixture.hpp"
 #include "ladder/ladder.hpp"
+#include "monitor/figures.hpp"
+#include "monitor/page.hpp"
+#include "monitor_browser.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -91,6 +95,25 @@ class JobsTest : public testing::LabTest {
     }
   }
 
+  // Both nodes wrote what they did, and it comes together on one page.
+  void expect_monitored(const std::string& job) const {
+    const auto recorded = monitor::load_run(course() / "output" / ("07_multi_node-" + job));
+    ASSERT_EQ(recorded.ranks.size(), 8U);
+    std::map<std::string, int> hosts;
+    for (const auto& rank : recorded.ranks) {
+      ++hosts[rank.host()];
+      EXPECT_EQ(rank.steps.size(), recorded.ranks[0].steps.size());
+    }
+    EXPECT_EQ(hosts, (std::map<std::string, int>{{"n1", 4}, {"n2", 4}}));
+    EXPECT_TRUE(recorded.ended());
+    if (!testing::has_browser()) return;
+    const auto page = monitor::to_page(recorded, monitor::figures_of(recorded));
+    const auto seen = testing::seen_by_browser(page, 1280);
+    EXPECT_THAT(seen, HasSubstr("rows 8, tip backward"));
+    EXPECT_THAT(seen, HasSubstr("overflow false, requests 0 end"));
+    EXPECT_THAT(seen, ::testing::Not(HasSubstr("CONSOLE")));
+  }
+
   std::unique_ptr<Lab> lab_;
 
  private:
@@ -129,6 +152,7 @@ TEST_F(JobsTest, TwoNodesOfFourRanksComeToTheLossesOfOneRank) {
   const auto said = output_of(job);
   EXPECT_EQ(record(job).nodes, "n[1-2]");
   expect_same_losses(said, alone(kExact));
+  expect_monitored(job);
 }
 
 TEST_F(JobsTest, SlurmAloneStartsTheRanksToo) {

@@ -1,70 +1,24 @@
 // The page of a run as a real browser shows it.
 #include <gmock/gmock.h>
 
-#include "files.hpp"
 #include "monitor/compare.hpp"
 #include "monitor/page.hpp"
+#include "monitor_browser.hpp"
 #include "monitor_runs.hpp"
-#include "support/text.hpp"
 
 namespace checker::monitor {
 namespace {
 
 using checker::testing::healthy_run;
+using checker::testing::seen_by_browser;
 using checker::testing::Shape;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Looks at the page from outside, points at a span, zooms by dragging and back by double-clicking,
-// and writes down what it saw.
-constexpr const char* kReader = R"(<!doctype html><meta charset=utf-8>
-<iframe id=page src="monitor.html" style="width:%widthpx;height:900px"></iframe><script>
-const frame = document.getElementById('page');
-frame.onload = () => setTimeout(() => {
-  const page = frame.contentDocument, view = frame.contentWindow;
-  const send = (target, type, x, y) => target.dispatchEvent(new view.PointerEvent(type, {clientX: x, clientY: y, bubbles: true, pointerId: 1}));
-  const figure = [...page.querySelectorAll('figure.chart')].find(f => f.querySelector('.plot rect.b')) ?? page.querySelector('figure.chart');
-  const outer = figure.querySelector('svg.outer'), plot = figure.querySelector('svg.plot');
-  outer.setPointerCapture = () => {};
-  const box = figure.querySelector('.area').getBoundingClientRect();
-  const before = plot.getAttribute('viewBox');
-  const span = plot.querySelector('rect.b');
-  if (span) send(span, 'pointermove', box.left + 50, box.top + 5);
-  const tip = span ? page.querySelector('.tip').textContent.split('\n')[0] : 'none';
-  send(outer, 'pointerdown', box.left + box.width * 0.25, box.top + 5);
-  send(outer, 'pointermove', box.left + box.width * 0.5, box.top + 5);
-  send(outer, 'pointerup', box.left + box.width * 0.5, box.top + 5);
-  const zoomed = plot.getAttribute('viewBox').split(' ').map(v => Math.round(v));
-  outer.dispatchEvent(new view.MouseEvent('dblclick', {bubbles: true}));
-  document.body.textContent = 'seen: ' + [
-    'charts ' + page.querySelectorAll('figure.chart').length,
-    'rows ' + page.querySelectorAll('.shares tbody tr, .comparison tbody tr').length,
-    'tip ' + tip, 'zoomed to ' + zoomed[0] + '+' + zoomed[2],
-    'back ' + (plot.getAttribute('viewBox') === before),
-    'wide ' + (box.width > 200),
-    'overflow ' + (page.documentElement.scrollWidth > view.innerWidth),
-    'requests ' + view.performance.getEntriesByType('resource').length].join(', ') + ' end';
-}, 300);</script>)";
-
-std::string seen_by_browser(const std::string& page, int width) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "monitor.html", page);
-  write_file(folder.path() / "reader.html", replaced(kReader, "%width", std::to_string(width)));
-  return checker::testing::run_program({"timeout", "-s", "KILL", "100", "chromium", "--headless",
-                                        "--no-sandbox", "--disable-gpu",
-                                        "--user-data-dir=" + (folder.path() / "profile").string(),
-                                        "--allow-file-access-from-files", "--enable-logging=stderr",
-                                        "--virtual-time-budget=10000", "--dump-dom",
-                                        (folder.path() / "reader.html").string()})
-      .text;
-}
-
 class MonitorBrowser : public ::testing::TestWithParam<std::pair<Shape, int>> {};
 
 TEST_P(MonitorBrowser, ShowsTheRun) {
-  if (checker::testing::run_program({"chromium", "--version"}).status != 0) {
-    GTEST_SKIP() << "no chromium";
-  }
+  if (!checker::testing::has_browser()) GTEST_SKIP() << "no chromium";
   const auto [shape, width] = GetParam();
   const auto run = healthy_run(shape);
   const auto seen = seen_by_browser(to_page(run, figures_of(run)), width);
@@ -85,9 +39,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(MonitorBrowserOfSeveral, ShowsThemSideBySide) {
-  if (checker::testing::run_program({"chromium", "--version"}).status != 0) {
-    GTEST_SKIP() << "no chromium";
-  }
+  if (!checker::testing::has_browser()) GTEST_SKIP() << "no chromium";
   std::vector<Contestant> runs;
   for (const size_t ranks : {1U, 4U, 8U}) {
     const auto run = healthy_run({.ranks = ranks});

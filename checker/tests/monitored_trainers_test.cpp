@@ -5,6 +5,7 @@
 
 #include "monitor/figures.hpp"
 #include "monitor/page.hpp"
+#include "monitor_browser.hpp"
 #include "trainer_fixture.hpp"
 
 namespace checker {
@@ -83,6 +84,21 @@ TEST_F(TrainerTest, RecordsAgreeWithWhatTheRunDid) {
   EXPECT_GT(figures.compared, 8U);
   EXPECT_EQ(figures.steps, 8U);
   EXPECT_THAT(monitor::to_page(recorded, figures), HasSubstr("In the middle of the run"));
+}
+
+TEST_F(TrainerTest, ABrowserShowsThePageOfARun) {
+  if (!testing::has_browser()) GTEST_SKIP() << "no chromium";
+  for (const size_t world_size : {1U, 2U}) {
+    const auto outcome = run(solution(6), world_size, {"--max-steps", "8", "--monitor"});
+    ASSERT_TRUE(outcome.result.success()) << outcome.everything;
+    const auto recorded = monitor::load_run(output());
+    const auto page = monitor::to_page(recorded, monitor::figures_of(recorded));
+    const auto seen = testing::seen_by_browser(page, 1280);
+    EXPECT_THAT(seen, HasSubstr("rows " + std::to_string(world_size) + ", tip backward"));
+    EXPECT_THAT(seen, HasSubstr("back true, wide true, overflow false, requests 0 end"));
+    EXPECT_THAT(seen, Not(HasSubstr("CONSOLE")));
+    std::filesystem::remove_all(output() / "monitor");
+  }
 }
 
 TEST_F(TrainerTest, CheckpointsAreNoPartOfSteps) {

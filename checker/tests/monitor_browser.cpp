@@ -1,0 +1,58 @@
+#include "monitor_browser.hpp"
+
+#include "files.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+
+namespace checker::testing {
+
+namespace {
+
+// Looks at the page from outside, points at a span, zooms by dragging and back by double-clicking,
+// and writes down what it saw.
+constexpr const char* kReader = R"(<!doctype html><meta charset=utf-8>
+<iframe id=page src="monitor.html" style="width:%widthpx;height:900px"></iframe><script>
+const frame = document.getElementById('page');
+frame.onload = () => setTimeout(() => {
+  const page = frame.contentDocument, view = frame.contentWindow;
+  const send = (target, type, x, y) => target.dispatchEvent(new view.PointerEvent(type, {clientX: x, clientY: y, bubbles: true, pointerId: 1}));
+  const figure = [...page.querySelectorAll('figure.chart')].find(f => f.querySelector('.plot rect.b')) ?? page.querySelector('figure.chart');
+  const outer = figure.querySelector('svg.outer'), plot = figure.querySelector('svg.plot');
+  outer.setPointerCapture = () => {};
+  const box = figure.querySelector('.area').getBoundingClientRect();
+  const before = plot.getAttribute('viewBox');
+  const span = plot.querySelector('rect.b');
+  if (span) send(span, 'pointermove', box.left + 50, box.top + 5);
+  const tip = span ? page.querySelector('.tip').textContent.split('\n')[0] : 'none';
+  send(outer, 'pointerdown', box.left + box.width * 0.25, box.top + 5);
+  send(outer, 'pointermove', box.left + box.width * 0.5, box.top + 5);
+  send(outer, 'pointerup', box.left + box.width * 0.5, box.top + 5);
+  const zoomed = plot.getAttribute('viewBox').split(' ').map(v => Math.round(v));
+  outer.dispatchEvent(new view.MouseEvent('dblclick', {bubbles: true}));
+  document.body.textContent = 'seen: ' + [
+    'charts ' + page.querySelectorAll('figure.chart').length,
+    'rows ' + page.querySelectorAll('.shares tbody tr, .comparison tbody tr').length,
+    'tip ' + tip, 'zoomed to ' + zoomed[0] + '+' + zoomed[2],
+    'back ' + (plot.getAttribute('viewBox') === before),
+    'wide ' + (box.width > 200),
+    'overflow ' + (page.documentElement.scrollWidth > view.innerWidth),
+    'requests ' + view.performance.getEntriesByType('resource').length].join(', ') + ' end';
+}, 300);</script>)";
+
+}  // namespace
+
+bool has_browser() { return run_program({"chromium", "--version"}).status == 0; }
+
+std::string seen_by_browser(const std::string& page, int width) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "monitor.html", page);
+  write_file(folder.path() / "reader.html", replaced(kReader, "%width", std::to_string(width)));
+  return run_program({"timeout", "-s", "KILL", "100", "chromium", "--headless", "--no-sandbox",
+                      "--disable-gpu", "--user-data-dir=" + (folder.path() / "profile").string(),
+                      "--allow-file-access-from-files", "--enable-logging=stderr",
+                      "--virtual-time-budget=10000", "--dump-dom",
+                      (folder.path() / "reader.html").string()})
+      .text;
+}
+
+}  // namespace checker::testing
