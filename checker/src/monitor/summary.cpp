@@ -55,8 +55,9 @@ std::vector<std::string> to_lines(const Run& run, const Figures& figures, const 
     }
   }
   for (const auto& one : figures.collectives) {
-    lines.push_back(row(one.name, shown_count(one.calls) + " calls, " + shown_bytes(one.bytes) +
-                                      " from each rank"));
+    lines.push_back(row(one.name, shown_count(one.calls) +
+                                      (one.calls == 1 ? " call, " : " calls, ") +
+                                      shown_bytes(one.bytes) + " from each rank"));
   }
   add_gpus(figures, lines);
   lines.push_back(row("core hours", fixed(figures.core_hours, 3)));
