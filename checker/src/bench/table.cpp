@@ -2,7 +2,6 @@
 #include <array>
 
 #include "bench/bench.hpp"
-#include "bench/numbers.hpp"
 #include "support/text.hpp"
 
 namespace checker::bench {

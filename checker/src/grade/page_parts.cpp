@@ -1,10 +1,9 @@
 #include "grade/page_parts.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "grade/class_report.hpp"
+#include "support/text.hpp"
 
 namespace checker::grade::page {
 
@@ -32,12 +31,6 @@ const open = () => { const at = document.getElementById(location.hash.slice(1));
 addEventListener('hashchange', open); open();
 )";
 
-std::string number(const char* form, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), form, value);
-  return text.data();
-}
-
 double end_of(const Timeline& timeline) {
   double end = 1e-6;
   for (const auto& rank : timeline.ranks) {
@@ -62,27 +55,7 @@ std::string escaped(const std::string& text) {
   std::string html;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    for (const char c : shown_name(text.substr(begin, end - begin), 20'000)) {
-      switch (c) {
-        case '<':
-          html += "&lt;";
-          break;
-        case '>':
-          html += "&gt;";
-          break;
-        case '&':
-          html += "&amp;";
-          break;
-        case '"':
-          html += "&quot;";
-          break;
-        case '\'':
-          html += "&#39;";
-          break;
-        default:
-          html += c;
-      }
-    }
+    html += without_markup(shown_name(text.substr(begin, end - begin), 20'000));
     if (end < text.size()) html += '\n';
     begin = end + 1;
   }
@@ -104,7 +77,7 @@ std::string list(const std::vector<std::string>& lines) {
 std::string bar(size_t part, size_t whole) {
   const double share =
       whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  return "<span class=bar><i style=\"width:" + number("%.0f", share) + "%\"></i></span>" +
+  return "<span class=bar><i style=\"width:" + fixed(share, 0) + "%\"></i></span>" +
          std::to_string(part) + " of " + std::to_string(whole);
 }
 
@@ -112,23 +85,22 @@ std::string picture(const Timeline& timeline) {
   constexpr double left = 60, width = 1000, row = 22;
   const double end = end_of(timeline);
   const double height = row * static_cast<double>(timeline.ranks.size()) + 18;
-  const auto x = [&](double seconds) { return number("%.1f", left + width * seconds / end); };
-  std::string svg = "<svg viewBox=\"0 0 1070 " + number("%.0f", height) + "\" role=img>";
+  const auto x = [&](double seconds) { return fixed(left + width * seconds / end, 1); };
+  std::string svg = "<svg viewBox=\"0 0 1070 " + fixed(height, 0) + "\" role=img>";
   for (size_t rank = 0; rank < timeline.ranks.size(); ++rank) {
     const double top = row * static_cast<double>(rank) + 3;
-    svg += "<text x=0 y=" + number("%.0f", top + 13) + ">rank " + std::to_string(rank) + "</text>";
+    svg += "<text x=0 y=" + fixed(top + 13, 0) + ">rank " + std::to_string(rank) + "</text>";
     for (const auto& span : timeline.ranks[rank]) {
       const double wide = std::max(1.0, width * (span.end - span.begin) / end);
       svg += "<rect class=" + std::string(span.ended ? "c" : "w") + " x=" + x(span.begin) +
-             " y=" + number("%.0f", top) + " width=" + number("%.1f", wide) + " height=16><title>" +
-             escaped(span.what) + ", " + number("%.1f", span.begin * 1e3) + " to " +
-             number("%.1f", span.end * 1e3) + " ms" + (span.ended ? "" : ", did not end") +
+             " y=" + fixed(top, 0) + " width=" + fixed(wide, 1) + " height=16><title>" +
+             escaped(span.what) + ", " + fixed(span.begin * 1e3, 1) + " to " +
+             fixed(span.end * 1e3, 1) + " ms" + (span.ended ? "" : ", did not end") +
              "</title></rect>";
     }
   }
   return "<p><small>The collectives of world size " + std::to_string(timeline.ranks.size()) +
-         " over " + number("%.0f", end * 1e3) + " ms; red: did not end.</small></p>" + svg +
-         "</svg>\n";
+         " over " + fixed(end * 1e3, 0) + " ms; red: did not end.</small></p>" + svg + "</svg>\n";
 }
 
 }  // namespace checker::grade::page

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "monitor/words.hpp"
+#include "support/text.hpp"
 
 namespace checker::monitor {
 

@@ -5,6 +5,7 @@
 
 #include "monitor/words.hpp"
 #include "support/files.hpp"
+#include "support/text.hpp"
 
 namespace checker::monitor {
 

@@ -6,6 +6,7 @@
 
 #include "monitor/chart.hpp"
 #include "monitor/words.hpp"
+#include "support/text.hpp"
 
 namespace checker::monitor {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "monitor/words.hpp"
+#include "support/text.hpp"
 
 namespace checker::monitor {
 

@@ -1,8 +1,11 @@
 #include "monitor/words.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+
+#include "support/text.hpp"
 
 namespace checker::monitor {
 
@@ -21,12 +24,6 @@ std::string three_digits(double value) {
 }
 
 }  // namespace
-
-std::string fixed(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
 
 std::string compact(double value) { return formatted("%.6g", value); }
 
@@ -79,30 +76,11 @@ std::string_view collective_name(uint8_t op_type) {
 }
 
 std::string escaped(std::string_view text) {
-  std::string html;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        html += "&lt;";
-        break;
-      case '>':
-        html += "&gt;";
-        break;
-      case '&':
-        html += "&amp;";
-        break;
-      case '"':
-        html += "&quot;";
-        break;
-      case '\'':
-        html += "&#39;";
-        break;
-      default:
-        // Control characters are not allowed in HTML and mean nothing in it.
-        html += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
-    }
-  }
-  return html;
+  std::string plain(text);
+  // Control characters are not allowed in HTML and mean nothing in it.
+  std::ranges::replace_if(
+      plain, [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }, ' ');
+  return without_markup(plain);
 }
 
 }  // namespace checker::monitor

@@ -14,8 +14,6 @@ std::string shown_bytes(double bytes);
 std::string shown_count(double count);
 /// "34 %", "0.4 %".
 std::string shown_share(double share);
-/// With so many digits behind the point, and no exponent.
-std::string fixed(double value, int digits);
 /// As short as six significant digits allow: for files and SVG.
 std::string compact(double value);
 

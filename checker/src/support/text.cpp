@@ -123,4 +123,36 @@ std::string count_of(size_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
+std::string fixed(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
+
+std::string without_markup(std::string_view text) {
+  std::string plain;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        plain += "&lt;";
+        break;
+      case '>':
+        plain += "&gt;";
+        break;
+      case '&':
+        plain += "&amp;";
+        break;
+      case '"':
+        plain += "&quot;";
+        break;
+      case '\'':
+        plain += "&#39;";
+        break;
+      default:
+        plain += c;
+    }
+  }
+  return plain;
+}
+
 }  // namespace checker
