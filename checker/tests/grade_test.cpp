@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "box_fixture.hpp"
@@ -14,6 +15,7 @@
 #include "ladder/render.hpp"
 #include "process/capture.hpp"
 #include "support/files.hpp"
+#include "support/text.hpp"
 
 namespace checker {
 namespace {
@@ -23,6 +25,19 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+std::set<std::string> control_groups() {
+  const auto listed = testing::run_program(
+      {"sh", "-c", "find /sys/fs/cgroup -type d -name 'worldsize-*' 2>/dev/null; true"});
+  const auto lines = split_lines(listed.text);
+  return {lines.begin(), lines.end()};
+}
+
+// "…/worldsize-2062-0" is of process 2062.
+bool owner_is_gone(const std::string& group) {
+  const auto owner = whole_number(group.substr(group.rfind('/') + sizeof("worldsize-")), 0);
+  return ::kill(owner, 0) != 0;
+}
 
 class GradeTest : public testing::BoxedTest {
  protected:
@@ -49,17 +64,26 @@ class GradeTest : public testing::BoxedTest {
     return "no such student";
   }
 
+  // What this test's gradings have left: workers, mounts, and control groups whose owner is gone.
+  std::string left_behind() const {
+    auto left = testing::run_program({"sh", "-c",
+                                      "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | "
+                                      "grep -o \"judge-hand-i[n] $1\"; "
+                                      "grep -F \"judgement $1\" /proc/mounts",
+                                      "sh", folder_.path().string()})
+                    .text;
+    for (const auto& group : control_groups()) {
+      if (!groups_before_.contains(group) && owner_is_gone(group)) left += group + "\n";
+    }
+    return left;
+  }
+
+ private:
+  const std::set<std::string> groups_before_ = control_groups();  ///< of others, or of earlier days
+
+ protected:
   const Ladder ladder_ = load_ladder(testing::project_ladder());
 };
-
-std::string left_behind() {
-  return testing::run_program({"sh", "-c",
-                               "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o "
-                               "'judge-hand-i[n] [^ ]*'; ls -d /sys/fs/cgroup/*/worldsize-* "
-                               "/sys/fs/cgroup/*/*/*/worldsize-* 2>/dev/null; "
-                               "grep judgement /proc/mounts"})
-      .text;
-}
 
 TEST_F(GradeTest, EachGetsHisOwnVerdictAndNothingIsLeft) {
   const std::string step = "02_setup";
