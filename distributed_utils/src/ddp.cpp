@@ -79,6 +79,20 @@ class GivenBucketsReducer : public c10d::Reducer {
   void keep_buckets() { has_rebuilt_bucket_ = true; }
 };
 
+/// A hook as c10d takes it.
+class Hook : public c10d::CppCommHookInterface<Group> {
+ public:
+  Hook(Group group, CommHook hook)
+      : CppCommHookInterface(std::move(group)), hook_(std::move(hook)) {}
+
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    return hook_(state_, bucket);
+  }
+
+ private:
+  CommHook hook_;
+};
+
 }  // namespace
 
 /// Declared in the order of destruction, last first: the logger holds the reducer, which holds the
@@ -87,6 +101,7 @@ struct DistributedDataParallelBase::State {
   DistributedDataParallelOptions options;
   Group group;
   std::vector<std::vector<size_t>> buckets;  // at first, or given
+  bool has_hook = false, has_begun = false;
   // Both null in a group of one rank, whose average is its own gradient: going through the buckets
   // would cost some 10 us a parameter and change no bit.
   std::shared_ptr<c10d::Reducer> reducer;
@@ -131,6 +146,7 @@ DistributedDataParallelBase::~DistributedDataParallelBase() = default;
 
 void DistributedDataParallelBase::before_forward() {
   if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
+  state_->has_begun = true;
   if (state_->reducer->should_rebuild_buckets()) state_->reducer->rebuild_buckets();
   state_->reducer->prepare_for_forward();
   if (!state_->options.broadcast_buffers) return;
@@ -146,6 +162,19 @@ void DistributedDataParallelBase::after_forward(const std::vector<torch::Tensor>
 
 bool DistributedDataParallelBase::needs_outputs() const {
   return state_->options.find_unused_parameters;
+}
+
+void DistributedDataParallelBase::register_comm_hook(CommHook hook) {
+  if (!hook) throw Error("register_comm_hook: the hook is empty. Mend: give a function.");
+  if (state_->has_hook) {
+    throw Error("register_comm_hook: this model has one already. Mend: register one hook, once.");
+  }
+  if (state_->has_begun) {
+    throw Error("register_comm_hook: training has begun. Mend: call it before the first forward.");
+  }
+  state_->has_hook = true;
+  if (!state_->reducer) return;
+  state_->reducer->register_comm_hook(std::make_unique<Hook>(state_->group, std::move(hook)));
 }
 
 void DistributedDataParallelBase::zero_grad(bool set_to_none) {

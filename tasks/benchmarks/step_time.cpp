@@ -43,6 +43,7 @@ class Training {
     model_ = du::DistributedDataParallel(module, {.bucket_cap_bytes = settings.bucket_bytes,
                                                   .gradient_as_bucket_view = settings.bucket_views})
                  .ptr();
+    if (settings.compress) model_->register_comm_hook(du::bf16_compress_hook);
     model_->train();
     optimizer_ = task_->make_optimizer(model_->parameters());
     step_ =

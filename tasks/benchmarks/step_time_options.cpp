@@ -12,13 +12,15 @@ namespace {
 
 constexpr const char* kHelp =
     R"(step_time [--ranks=N] [--steps=N] [--repeats=N] [--vocabulary=N] [--bucket-mb=N]
-          [--bucket-views] [--losses=FILE] [--trace=FILE] [--benchmark_...] [a trainer's options]
+          [--bucket-views] [--compress] [--losses=FILE] [--trace=FILE] [--benchmark_...]
+          [a trainer's options]
 
 Times the training step of a task: --repeats times --steps steps, with the loader and with one
 batch again and again; the difference is what the loader costs. --ranks starts that many on this
 machine; under torchrun it is one of those. Without --data it trains on a text that it writes, of
---vocabulary words. Instead of timing, --losses writes one loss a line, and --trace what five steps
-of rank 0 ran when, for chrome://tracing or ui.perfetto.dev. For example:
+--vocabulary words. --compress lets gradients travel as bf16. Instead of timing, --losses writes one
+loss a line, and --trace what five steps of rank 0 ran when, for chrome://tracing or ui.perfetto.dev.
+For example:
   step_time --config seed --precision tf32 --fast --benchmark_out=step.json
 )";
 
@@ -42,6 +44,7 @@ bool take(Settings& settings, std::string_view argument) {
     return true;
   }
   if (argument == "--bucket-views") return settings.bucket_views = true;
+  if (argument == "--compress") return settings.compress = true;
   if (auto file = value_of(argument, "--losses=")) {
     settings.losses = std::move(file);
     return true;

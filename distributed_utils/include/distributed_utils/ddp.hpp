@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "distributed_utils/comm_hooks.hpp"
 #include "distributed_utils/process_group.hpp"
 
 namespace distributed_utils {
@@ -55,6 +56,11 @@ class DistributedDataParallelBase : public torch::nn::Module {
     bool before_;
   };
   [[nodiscard]] NoSync no_sync() { return NoSync(synchronizes_); }
+
+  /// Lets a hook, bf16_compress_hook for example, do what the all-reduce of each bucket does. Once,
+  /// before the first forward, on every rank the same. In a group of one rank nothing calls it.
+  /// Throws Error for an empty hook, a second one, or one that comes too late.
+  void register_comm_hook(CommHook hook);
 
   /// Drops (or zeroes) all gradients, bucket views as well.
   void zero_grad(bool set_to_none = true) override;

@@ -2,6 +2,7 @@
 /// Everything of the library at once.
 #include "distributed_utils/checkpoint.hpp"
 #include "distributed_utils/collectives.hpp"
+#include "distributed_utils/comm_hooks.hpp"
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
