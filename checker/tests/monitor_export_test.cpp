@@ -102,6 +102,7 @@ for rank in (0, 1):
     print("GPU", len(run.Scalars("GPU 0/watts")) if rank == 0 else "none")
     sizes = run.Histograms("gradients/size")[0]
     print("gradients", sizes.step, sizes.histogram_value.num, "%.1f" % sizes.histogram_value.max)
+    print("validation", run.Scalars("validation/loss")[0].value, run.Scalars("validation/loss")[0].step)
     text = run.Tensors("configuration/text_summary" if "configuration/text_summary" in run.Tags()["tensors"] else "configuration")[0]
     print("text", text.tensor_proto.string_val[0].decode().splitlines()[2])
 )";
@@ -120,6 +121,7 @@ TEST(MonitorTensorBoard, ReadsItsOwnFilesBack) {
     GradientsRecord gradients{.step = 9, .zeros = 4, .largest = 0.3, .sum = 6, .sum_of_squares = 3};
     gradients.bins[kGradientBins / 2] = 30;
     record.gradients.push_back({2, gradients});
+    record.evaluations.push_back({3, {20, "validation", 5, 2}});
   }
   write_tensorboard(run, folder.path());
   const auto read =
@@ -129,6 +131,7 @@ TEST(MonitorTensorBoard, ReadsItsOwnFilesBack) {
   EXPECT_THAT(read.text, HasSubstr("rank 1 losses 50"));
   EXPECT_THAT(read.text, HasSubstr("GPU " + std::to_string(run.ranks[0].gpus.size() / 2)));
   EXPECT_THAT(read.text, HasSubstr("gradients 9 34.0 0.3"));
+  EXPECT_THAT(read.text, HasSubstr("validation 2.5 20"));
   EXPECT_THAT(read.text, HasSubstr("text | seed | 7 |"));
 }
 

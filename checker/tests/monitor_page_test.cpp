@@ -141,6 +141,25 @@ TEST(MonitorCurves, LossIsTheMeanOfTheRanks) {
   EXPECT_NEAR(loss_by_time(run)[1].x, 1.2, 1e-9);
 }
 
+TEST(MonitorCurves, AnEvaluationIsTheSumOfTheRanksParts) {
+  auto run = healthy_run({.ranks = 2, .steps = 10});
+  run.ranks[0].evaluations = {{1.5, {5, "validation", 30, 10}}, {2, {10, "validation", 5, 10}}};
+  run.ranks[1].evaluations = {{1.6, {5, "validation", 10, 30}}, {2, {10, "test", 7, 7}}};
+  const auto figures = figures_of(run);
+  ASSERT_EQ(figures.evaluations.size(), 3U);
+  EXPECT_EQ(figures.evaluations[1].loss, 1);
+  EXPECT_EQ(figures.evaluations[1].time, 1.6);
+  EXPECT_EQ(figures.best_validation, 0.5);
+  const auto curves = training_curves(run, figures).at(0).series.at(1);
+  EXPECT_EQ(curves.name, "validation");
+  ASSERT_EQ(curves.points.size(), 2U);
+  EXPECT_EQ(curves.points[0].x, 5);
+  EXPECT_EQ(curves.points[0].y, 1);
+  const auto page = page_of(run);
+  EXPECT_THAT(page, HasSubstr("<b>0.500</b><span>validation loss, least</span>"));
+  EXPECT_THAT(page, HasSubstr("<path class=s1 d=\"M444.4"));  // a point for each of a few
+}
+
 TEST(MonitorSummary, IsShort) {
   const auto run = healthy_run({.ranks = 2});
   const auto lines = to_lines(run, figures_of(run), Look{.descriptor = -1});
@@ -153,13 +172,15 @@ TEST(MonitorSummary, IsShort) {
 
 TEST(MonitorCsv, HoldsEveryStepSampleAndCollective) {
   const TemporaryFolder folder;
-  const auto run = healthy_run({.ranks = 2, .steps = 20, .gpus = true});
+  auto run = healthy_run({.ranks = 2, .steps = 20, .gpus = true});
+  run.ranks[1].evaluations = {{1.5, {5, "validation", 30.25, 10}}};
   write_csv(run, folder.path());
   const auto lines = [&](const char* file) { return split_lines(read_file(folder.path() / file)); };
   EXPECT_EQ(lines("steps.csv").size(), 41U);
   EXPECT_EQ(lines("steps.csv")[1],
             "0,1,1.000000,1.100000,0.005000,0.030000,0.055000,0.010000,0.005000,1000,0.001,"
             "6.000000");
+  EXPECT_EQ(lines("evaluations.csv").at(1), "1,validation,5,1.500000,30.250000,10");
   EXPECT_EQ(lines("collectives.csv").size(), 41U);
   EXPECT_EQ(lines("collectives.csv")[1], "0,0,0,all_reduce,1.080000,1.085000,1048576,0");
   EXPECT_EQ(lines("ranks.csv").size(), 1 + 2 * run.ranks[0].process.size());

@@ -39,8 +39,15 @@ TEST(MonitorRecord, IsReadAsItWasWritten) {
   writer.add(Kind::memory, 2, MemoryRecord{1, 2, 3, 4});
   writer.add(Kind::traffic, 2, TrafficRecord{1, 5, 6, 7})
       .add(Kind::traffic, 3, TrafficRecord{1, 8, 9, 10});
+  const format::EvaluationRecord evaluation{.step = 10, .count = 4, .sum = 6};
+  writer.text(Kind::evaluation, 19,
+              std::string(reinterpret_cast<const char*>(&evaluation), sizeof evaluation) + "test");
   writer.text(Kind::end, 20, "");
   const auto record = read(writer);
+  ASSERT_EQ(record.evaluations.size(), 1U);
+  EXPECT_EQ(record.evaluations[0].sample.split, "test");
+  EXPECT_EQ(record.evaluations[0].sample.sum, 6);
+  EXPECT_EQ(record.evaluations[0].sample.count, 4);
   ASSERT_EQ(record.steps.size(), 10U);
   EXPECT_EQ(record.steps[3].number, 4U);
   EXPECT_NEAR(record.steps[3].begin, 4, 1e-6);
@@ -113,6 +120,26 @@ TEST(MonitorRecord, MayBeCutAnywhere) {
   }
 }
 
+// Whoever follows a run reads what was just now, and from its beginning what it is.
+TEST(MonitorRecord, MayBeReadAtItsEndsOnly) {
+  const TemporaryFolder folder;
+  RecordWriter writer;
+  writer.text(Kind::device, 0, "cuda:3");
+  for (uint64_t i = 1; i <= 20'000; ++i) writer.step(i, double(i), double(i) + 0.5, 1);
+  ASSERT_GT(writer.bytes.size(), 8 * format::kChunk);
+  const auto file = folder.path() / "rank-00000.monitor";
+  writer.write(file);
+  const auto whole = read_record(file), ends = read_record(file, 2);
+  EXPECT_EQ(whole.steps.size(), 20'000U);
+  EXPECT_LT(ends.steps.size(), 3 * format::kChunk / 128 + 1);
+  EXPECT_EQ(ends.steps.front().number, 1U);
+  EXPECT_EQ(ends.steps.back().number, 20'000U);
+  EXPECT_EQ(ends.device, "cuda:3");
+  EXPECT_EQ(ends.last, whole.last);
+  EXPECT_EQ(ends.lost, 0U);
+  EXPECT_EQ(read_record(file, 100).steps.size(), 20'000U);
+}
+
 TEST(MonitorRecord, OfSomethingElseIsRefused) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "rank.monitor";
@@ -148,6 +175,7 @@ TEST(MonitorRun, IsFoundByItsOutputFolderAndIsTheNewest) {
   EXPECT_EQ(run.ranks.size(), 2U);
   EXPECT_THAT(run.remarks, IsEmpty());
   EXPECT_TRUE(run.ended());
+  EXPECT_EQ(run.older, 1U);
   EXPECT_EQ(load_run(folder.path() / "monitor/old").ranks.size(), 1U);
 }
 

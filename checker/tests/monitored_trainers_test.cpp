@@ -83,6 +83,15 @@ TEST_F(TrainerTest, RecordsAgreeWithWhatTheRunDid) {
   const auto figures = monitor::figures_of(recorded);
   EXPECT_GT(figures.compared, 8U);
   EXPECT_EQ(figures.steps, 8U);
+  ASSERT_EQ(figures.evaluations.size(), 2U);
+  const auto &test = figures.evaluations[0], &validation = figures.evaluations[1];
+  EXPECT_EQ(test.split, "test");
+  EXPECT_NEAR(test.loss, outcome.numbers_after("test loss: ").at(0), 1e-4);
+  EXPECT_EQ(validation.split, "validation");
+  EXPECT_NEAR(validation.loss, outcome.numbers_after("validation loss ").at(0), 1e-4);
+  EXPECT_EQ(figures.best_validation, validation.loss);
+  EXPECT_EQ(validation.step, 8);
+  EXPECT_LT(validation.time, test.time);
   EXPECT_THAT(monitor::to_page(recorded, figures), HasSubstr("In the middle of the run"));
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "distributed_utils/monitoring.hpp"
+#include "evaluation_loss.hpp"
 #include "gradient_sizes.hpp"
 #include "memory_by_kind.hpp"
 #include "step_losses.hpp"
@@ -64,6 +65,7 @@ class Watch {
   uint64_t step() const { return step_; }
 
   double learning_rate = 0;
+  std::optional<EvaluationLoss> evaluation;
   uint64_t last_seen = 0;  // of an evaluation, whose end nothing tells
   std::optional<torch::Device> device;
 
@@ -93,7 +95,16 @@ Watch* watch = nullptr;  // leaked: seams are passed until the very end
 Watch* mine() { return watch != nullptr && watch->is_mine() ? watch : nullptr; }
 
 void end_evaluation(Watch& now) {
-  if (now.is_in(Phase::evaluation)) now.enter({}, now.last_seen);
+  if (!now.is_in(Phase::evaluation)) return;
+  now.enter({}, now.last_seen);
+  now.evaluation->record(now.step());
+}
+
+void begin_evaluation(Watch& now, Split split) {
+  now.drop();
+  now.enter(Phase::evaluation);
+  now.evaluation.emplace(split);
+  now.last_seen = monitoring::now();
 }
 
 }  // namespace
@@ -106,10 +117,9 @@ void fetches(Split split) {
   if (split == Split::train && torch::GradMode::is_enabled()) {
     end_evaluation(*now);
     if (now->is_between()) now->begin_step(now->step());
-  } else if (!now->is_in(Phase::evaluation)) {
-    now->drop();
-    now->enter(Phase::evaluation);
-    now->last_seen = monitoring::now();
+  } else if (!now->is_in(Phase::evaluation) || now->evaluation->split() != split) {
+    end_evaluation(*now);
+    begin_evaluation(*now, split);
   }
 }
 
@@ -126,9 +136,11 @@ void taken(torch::Device device) {
   memory::forward_begins(device);
 }
 
-void evaluated() {
+void evaluated(const Loss& loss) {
   Watch* now = mine();
-  if (now != nullptr && now->is_in(Phase::evaluation)) now->last_seen = monitoring::now();
+  if (now == nullptr || !now->is_in(Phase::evaluation)) return;
+  now->evaluation->add(loss);
+  now->last_seen = monitoring::now();
 }
 
 void evaluation_ends() {
@@ -168,6 +180,7 @@ void step_ends(int64_t number, bool last, const Loss& loss) {
 void checkpoint_begins() {
   Watch* now = mine();
   if (now == nullptr) return;
+  end_evaluation(*now);
   now->drop();
   now->enter(Phase::checkpoint);
 }

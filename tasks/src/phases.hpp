@@ -11,7 +11,7 @@ void begin();
 
 void fetches(Split split);         ///< a dataset is about to fetch a batch
 void taken(torch::Device device);  ///< a batch is on its device
-void evaluated();                  ///< a loss without gradients is there
+void evaluated(const Loss& loss);  ///< without gradients
 void evaluation_ends();            ///< its outcome is put into words
 void backward_begins();            ///< the mean is made that backward() starts from
 void optimizer_begins(const torch::optim::Optimizer& optimizer);

@@ -113,7 +113,7 @@ Loss Task::loss(const torch::Tensor& output, const torch::Tensor& target) const 
   if (recording::enabled()) {
     recording::record(Kind::loss, loss_payload(loss, torch::GradMode::is_enabled()));
   }
-  if (!torch::GradMode::is_enabled()) phases::evaluated();
+  if (!torch::GradMode::is_enabled()) phases::evaluated(loss);
   return loss;
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMostPoints = 6000;
 constexpr size_t kColours = 8;
 constexpr size_t kLegend = 16;  // more names say nothing
+constexpr size_t kFew = 60;     // points that are shown one by one as well
 
 struct Range {
   double low = 0, high = 1;
@@ -64,6 +65,16 @@ std::string curve(const std::vector<Point>& points, Range x, Range y, double hei
         fixed(kPlotWidth * x.share(point.x), 1) + "," + fixed(height * (1 - y.share(point.y)), 1);
   }
   return text;
+}
+
+// Lines without length, which end round: zooming in one direction leaves them so.
+std::string dots(const std::vector<Point>& points, Range x, Range y, double height) {
+  std::string path;
+  for (const auto& point : points) {
+    path += "M" + fixed(kPlotWidth * x.share(point.x), 1) + " " +
+            fixed(height * (1 - y.share(point.y)), 1) + "h0";
+  }
+  return path;
 }
 
 // Bytes are counted in powers of 1024: round numbers of the unit in which they are shown.
@@ -194,6 +205,9 @@ std::string draw(const Chart& chart) {
     html += "<polyline" + colour(i, all.size()) + " data-name=\"" + escaped(all[i].name) +
             "\" points=\"" + curve(sampled_down(all[i].points, buckets), x, y, frame.height) +
             "\"></polyline>\n";
+    if (all[i].points.size() > kFew) continue;
+    html += "<path" + colour(i, all.size()) + " d=\"" + dots(all[i].points, x, y, frame.height) +
+            "\"></path>\n";
   }
   std::string beside = "<g class=levels>";
   for (const double tick : levels_of(y, chart.y_unit)) {

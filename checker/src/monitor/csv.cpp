@@ -43,6 +43,17 @@ std::string steps_csv(const Run& run) {
   return csv;
 }
 
+std::string evaluations_csv(const Run& run) {
+  std::string csv = "rank,split,step,end,sum,count\n";
+  for (const auto& record : run.ranks) {
+    for (const auto& [time, part] : record.evaluations) {
+      add_row(csv, {whole(record.rank()), part.split, whole(part.step), time_of(time),
+                    fixed(part.sum, 6), fixed(part.count, 0)});
+    }
+  }
+  return csv;
+}
+
 std::string collectives_csv(const Run& run) {
   std::string csv = "rank,group,sequence,collective,begin,end,bytes,failed\n";
   for (const auto& record : run.ranks) {
@@ -96,6 +107,7 @@ std::string gpus_csv(const Run& run) {
 
 void write_csv(const Run& run, const std::filesystem::path& folder) {
   write_file(folder / "steps.csv", steps_csv(run));
+  write_file(folder / "evaluations.csv", evaluations_csv(run));
   write_file(folder / "collectives.csv", collectives_csv(run));
   write_file(folder / "ranks.csv", ranks_csv(run));
   write_file(folder / "nodes.csv", nodes_csv(run));

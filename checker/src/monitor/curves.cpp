@@ -64,6 +64,14 @@ std::vector<Point> losses_in_time(const std::vector<Together>& steps) {
   return points;
 }
 
+Series validation_of(const Figures& figures, double EvaluationFigures::*x) {
+  Series series{"validation", {}};
+  for (const auto& one : figures.evaluations) {
+    if (one.split == series.name) series.points.push_back({one.*x, one.loss});
+  }
+  return series;
+}
+
 std::string name_of_rank(const RankRecord& record) {
   return "rank " + std::to_string(record.rank());
 }
@@ -136,7 +144,7 @@ std::vector<Point> loss_by_step(const Run& run) { return losses_of(steps_togethe
 
 std::vector<Point> loss_by_time(const Run& run) { return losses_in_time(steps_together(run)); }
 
-std::vector<Chart> training_curves(const Run& run) {
+std::vector<Chart> training_curves(const Run& run, const Figures& figures) {
   const auto steps = steps_together(run);
   Series speed{"tokens/s", {}}, rate{"learning rate", {}};
   for (const auto& step : steps) {
@@ -146,14 +154,16 @@ std::vector<Chart> training_curves(const Run& run) {
   std::ranges::sort(speed.points, {}, &Point::x);
   const std::string mean = run.ranks.size() > 1 ? "mean of the ranks" : "";
   std::vector<Chart> charts;
-  charts.push_back({.title = "Training loss by step",
+  charts.push_back(
+      {.title = "Loss by step",
+       .note = mean,
+       .x_unit = "step",
+       .series = {{"training", losses_of(steps)}, validation_of(figures, &EvaluationFigures::step)},
+       .from_zero = false});
+  charts.push_back({.title = "Loss over time",
                     .note = mean,
-                    .x_unit = "step",
-                    .series = {{"loss", losses_of(steps)}},
-                    .from_zero = false});
-  charts.push_back({.title = "Training loss over time",
-                    .note = mean,
-                    .series = {{"loss", losses_in_time(steps)}},
+                    .series = {{"training", losses_in_time(steps)},
+                               validation_of(figures, &EvaluationFigures::time)},
                     .from_zero = false});
   charts.push_back({.title = "Speed",
                     .note = "all ranks together, step by step",

@@ -9,7 +9,7 @@
 namespace checker::monitor {
 
 /// Loss, learning rate, speed and step time; what is not known has no chart.
-std::vector<Chart> training_curves(const Run& run);
+std::vector<Chart> training_curves(const Run& run, const Figures& figures);
 /// Utilisation, memory, power and clock of each GPU; CPUs, memory, I/O of ranks and nodes.
 std::vector<Chart> resource_curves(const Run& run, const Figures& figures);
 

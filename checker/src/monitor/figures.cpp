@@ -224,6 +224,29 @@ void add_losses(const Run& run, Figures& figures) {
   figures.last_loss = loss_near(run, last >= 9 ? last - 9 : 0);
 }
 
+// Ranks share a split, so that each knows a part of its loss.
+void add_evaluations(const Run& run, Figures& figures) {
+  struct Parts {
+    double time = 0, sum = 0, count = 0;
+  };
+  std::map<std::pair<std::string, uint64_t>, Parts> all;
+  for (const auto& record : run.ranks) {
+    for (const auto& [time, part] : record.evaluations) {
+      auto& parts = all[{part.split, part.step}];
+      parts.time = std::max(parts.time, time);
+      parts.sum += part.sum;
+      parts.count += part.count;
+    }
+  }
+  for (const auto& [name, parts] : all) {
+    const auto& [split, step] = name;
+    const double loss = parts.sum / parts.count;
+    figures.evaluations.push_back({split, static_cast<double>(step), parts.time, loss});
+    auto& best = figures.best_validation;
+    if (split == "validation" && !(best && *best <= loss)) best = loss;
+  }
+}
+
 }  // namespace
 
 Figures figures_of(const Run& run) {
@@ -239,6 +262,7 @@ Figures figures_of(const Run& run) {
   figures.step_time = median(std::move(durations));
   add_lateness(run, figures);
   add_losses(run, figures);
+  add_evaluations(run, figures);
   figures.gpus = gpus_of(run);
   figures.nodes = nodes_of(run);
   figures.collectives = collectives_of(run);

@@ -52,6 +52,14 @@ struct CollectiveFigures {
   double seconds = 0;  ///< a rank's, on average
 };
 
+/// The mean loss of a split, over all ranks.
+struct EvaluationFigures {
+  std::string split;
+  double step = 0;  ///< after so many optimizer steps
+  double time = 0;  ///< at its end, seconds
+  double loss = 0;
+};
+
 struct Figures {
   double duration = 0;
   size_t steps = 0;              ///< of the rank that did the most
@@ -59,6 +67,8 @@ struct Figures {
   double tokens_per_second = 0;  ///< of all ranks together
   size_t compared = 0;           ///< collectives that all ranks of their group recorded
   std::optional<double> first_loss, last_loss;  ///< mean over ranks, of ten steps
+  std::vector<EvaluationFigures> evaluations;   ///< in order of split, then step
+  std::optional<double> best_validation;        ///< the least loss
   std::vector<RankFigures> ranks;
   std::vector<GpuFigures> gpus;
   std::vector<NodeFigures> nodes;

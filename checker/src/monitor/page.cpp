@@ -29,6 +29,9 @@ std::string tiles(const Run& run, const Figures& figures) {
     html +=
         tile(fixed(*figures.first_loss, 3) + " → " + fixed(*figures.last_loss, 3), "training loss");
   }
+  if (figures.best_validation) {
+    html += tile(fixed(*figures.best_validation, 3), "validation loss, least");
+  }
   if (!figures.gpus.empty()) html += tile(fixed(figures.gpu_hours, 3), "GPU hours");
   if (figures.watt_hours > 0) html += tile(fixed(figures.watt_hours, 1) + " Wh", "GPUs' energy");
   return html + tile(fixed(figures.core_hours, 3), "core hours used") + "</div>\n";
@@ -153,7 +156,9 @@ std::string about(const Run& run) {
   for (const auto& [key, value] : run.ranks.front().configuration) {
     html += "<tr><th>" + escaped(key) + "<td>" + escaped(value) + "\n";
   }
-  html += "<tr><th>records<td>" + escaped(run.folder.string()) + "\n</tbody></table>\n";
+  html += "<tr><th>records<td>" + escaped(run.folder.string());
+  if (run.older > 0) html += " (" + count_of(run.older, "older run") + " beside it)";
+  html += "\n</tbody></table>\n";
   return html;
 }
 
@@ -175,7 +180,7 @@ std::string to_page(const Run& run, const Figures& figures) {
   html += sentences(run, figures) + shares(run, figures);
   html += "<h2>Rank by rank</h2>" + draw_timelines(run);
   html += "<h2>Training</h2>";
-  for (const auto& chart : training_curves(run)) html += draw(chart);
+  for (const auto& chart : training_curves(run, figures)) html += draw(chart);
   html += cost(figures);
   for (const auto& chart : resource_curves(run, figures)) html += draw(chart);
   html += communication(figures) + memory_by_kind(run) + about(run);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 
 #include "support/error.hpp"
@@ -22,6 +23,18 @@ std::optional<T> head_of(std::string_view bytes) {
   T value;
   std::memcpy(&value, bytes.data(), sizeof value);
   return value;
+}
+
+std::string read_chunks(const std::filesystem::path& file, size_t last) {
+  std::error_code unreadable;  // which reading itself then tells
+  const auto chunks = std::filesystem::file_size(file, unreadable) / format::kChunk;
+  if (unreadable || last >= chunks || chunks - last < 2) return read_file(file);
+  std::ifstream in(file, std::ios::binary);
+  std::string bytes(format::kChunk, '\0');
+  in.read(bytes.data(), format::kChunk);
+  in.seekg(static_cast<std::streamoff>((chunks - last) * format::kChunk));
+  bytes.append(std::istreambuf_iterator<char>(in), {});
+  return bytes;
 }
 
 Header read_header(const std::filesystem::path& file, std::string_view bytes) {
@@ -114,6 +127,8 @@ class Reader {
         return take_sample(into_.gradients, time, payload);
       case Kind::gpu:
         return take_sample(into_.gpus, time, payload);
+      case Kind::evaluation:
+        return take_evaluation(time, payload);
       case Kind::gpu_name:
         if (const auto number = head_of<uint64_t>(payload)) {
           into_.gpu_names[static_cast<uint32_t>(*number)] = payload.substr(sizeof *number);
@@ -165,6 +180,14 @@ class Reader {
                                   group->size};
   }
 
+  void take_evaluation(double time, std::string_view payload) {
+    const auto read = head_of<format::EvaluationRecord>(payload);
+    if (!read || read->count == 0) return;
+    into_.evaluations.push_back({time,
+                                 {read->step, std::string(payload.substr(sizeof *read)), read->sum,
+                                  static_cast<double>(read->count)}});
+  }
+
   void take_span(double time, std::string_view payload) {
     const auto span = head_of<format::SpanRecord>(payload);
     if (!span || span->phase > Phase::checkpoint) return;
@@ -213,8 +236,8 @@ class Reader {
 
 }  // namespace
 
-RankRecord read_record(const std::filesystem::path& file) {
-  const auto bytes = read_file(file);
+RankRecord read_record(const std::filesystem::path& file, size_t last_chunks) {
+  const auto bytes = read_chunks(file, last_chunks);
   RankRecord record;
   record.file = file;
   record.header = read_header(file, bytes);
@@ -239,6 +262,7 @@ void shift(RankRecord& record, double seconds) {
   for (auto& at : record.node) at.time += seconds;
   for (auto& at : record.gpus) at.time += seconds;
   for (auto& at : record.gradients) at.time += seconds;
+  for (auto& at : record.evaluations) at.time += seconds;
   record.last += seconds;
 }
 

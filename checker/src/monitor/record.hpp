@@ -3,6 +3,7 @@
 /// seconds; since the rank's own start until load_run() puts all ranks on one clock.
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -53,6 +54,13 @@ struct Collective {
   bool failed = false;
 };
 
+/// One rank's part of the loss of a split.
+struct Evaluation {
+  uint64_t step = 0;  ///< after so many optimizer steps
+  std::string split;
+  double sum = 0, count = 0;
+};
+
 struct Group {
   std::string name;
   uint32_t rank = 0, size = 0;
@@ -74,6 +82,7 @@ struct RankRecord {
   std::vector<At<NodeSample>> node;
   std::vector<At<GpuSample>> gpus;
   std::vector<At<GradientsRecord>> gradients;
+  std::vector<At<Evaluation>> evaluations;
   std::map<uint32_t, std::string> gpu_names;  ///< by number: "<uuid> <name>"
   std::map<uint8_t, TrafficRecord> traffic;   ///< by type, the last of each
   std::map<uint32_t, Group> groups;           ///< by number
@@ -90,8 +99,9 @@ struct RankRecord {
 };
 
 /// Reads a record, of a rank that has ended, was killed or runs. What is damaged is left out and
-/// counted. Throws Error for a file that is no record, or of another format.
-RankRecord read_record(const std::filesystem::path& file);
+/// counted. Throws Error for a file that is no record, or of another format. last_chunks: of a long
+/// one, only its beginning and so many chunks at its end, for what happens now.
+RankRecord read_record(const std::filesystem::path& file, size_t last_chunks = SIZE_MAX);
 
 /// Moves everything by so many seconds.
 void shift(RankRecord& record, double seconds);

@@ -50,6 +50,15 @@ fs::path newest_below(const fs::path& folder) {
   return newest;
 }
 
+size_t runs_in(const fs::path& folder) {
+  std::error_code ignored;
+  size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    count += entry.is_directory(ignored) && !records_in(entry.path()).empty() ? 1 : 0;
+  }
+  return count;
+}
+
 fs::path find_records(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) {
@@ -170,13 +179,13 @@ Run join_records(std::vector<RankRecord> records) {
   return run;
 }
 
-Run load_run(const fs::path& folder) {
+Run load_run(const fs::path& folder, size_t last_chunks) {
   const auto place = find_records(folder);
   std::vector<RankRecord> records;
   std::vector<std::string> unreadable;
   for (const auto& file : records_in(place)) {
     try {
-      records.push_back(read_record(file));
+      records.push_back(read_record(file, last_chunks));
     } catch (const Error& error) {
       unreadable.emplace_back(error.what());
     }
@@ -184,6 +193,7 @@ Run load_run(const fs::path& folder) {
   if (records.empty()) throw Error(unreadable.front());
   auto run = join_records(std::move(records));
   run.folder = place;
+  if (place != folder) run.older = runs_in(place.parent_path()) - 1;
   run.remarks.insert(run.remarks.begin(), unreadable.begin(), unreadable.end());
   return run;
 }

@@ -13,6 +13,7 @@ struct Run {
   std::vector<RankRecord> ranks;     ///< in their order; at least one
   std::vector<std::string> remarks;  ///< what is damaged, missing or left out, and how clocks agree
   size_t world_size = 1;             ///< as the launcher said; some ranks may have left no record
+  size_t older = 0;                  ///< runs beside it, in the same output
   int64_t wall = 0;                  ///< time 0, in nanoseconds since 1970
 
   /// Seconds from the first rank's start to the last record.
@@ -23,8 +24,8 @@ struct Run {
 };
 
 /// The run in a folder: of its records, or of the newest run below its folder monitor/. Throws
-/// Error if there is none, or none that can be read.
-Run load_run(const std::filesystem::path& folder);
+/// Error if there is none, or none that can be read. last_chunks: as read_record().
+Run load_run(const std::filesystem::path& folder, size_t last_chunks = SIZE_MAX);
 
 /// Puts records, which stand on clocks of their own, together. At least one.
 Run join_records(std::vector<RankRecord> records);

@@ -83,6 +83,10 @@ void write_tensorboard(const Run& run, const std::filesystem::path& folder) {
       events.histogram(wall + time, static_cast<int64_t>(gradients.step), "gradients/size",
                        histogram_of(gradients));
     }
+    for (const auto& [time, part] : record.evaluations) {
+      events.scalar(wall + time, static_cast<int64_t>(part.step), part.split + "/loss",
+                    static_cast<float>(part.sum / part.count));
+    }
     add_samples(record, wall, events);
     write_file(folder / ("rank-" + std::to_string(record.rank())) /
                    ("events.out.tfevents." + began + "." + record.host()),

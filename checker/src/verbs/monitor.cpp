@@ -101,6 +101,9 @@ bool wait_for_news() {
   return ::poll(&watched, 1, /*milliseconds=*/2000) == 0;
 }
 
+// Of the fastest trainers' records the last ten seconds and more.
+constexpr size_t kRecentChunks = 12;
+
 // Until all ranks have ended, or Ctrl-C. Where nothing can be drawn over, a line each time.
 void follow_run(const Project& project, const std::string& name) {
   std::optional<Screen> screen;
@@ -114,7 +117,7 @@ void follow_run(const Project& project, const std::string& name) {
   };
   for (bool over = false; !over;) {
     try {
-      const auto run = monitor::load_run(folder_of(project, name));
+      const auto run = monitor::load_run(folder_of(project, name), kRecentChunks);
       show(monitor::live_lines(run, /*window=*/10, present_look()));
       over = run.ended();
     } catch (const Error& error) {  // not begun yet

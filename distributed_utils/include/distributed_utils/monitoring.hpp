@@ -35,6 +35,7 @@ enum class Kind : uint16_t {
   memory = 13,        ///< once: MemoryRecord
   end = 14,           ///< a regular exit: empty
   gradients = 15,     ///< before an optimizer step, now and then: GradientsRecord
+  evaluation = 16,    ///< an evaluation has ended: EvaluationRecord, then text: the split's name
 };
 
 /// What the main thread does. On GPUs these are the host's times: a kernel runs on after its call.
@@ -122,6 +123,13 @@ struct StepRecord {
 struct LossRecord {
   uint64_t step;
   double mean;
+};
+
+/// Sums of one rank: over all ranks they make the mean that a trainer reports.
+struct EvaluationRecord {
+  uint64_t step;   ///< optimizer steps that were done before
+  uint64_t count;  ///< targets
+  double sum;      ///< of losses
 };
 
 struct CollectiveRecord {

@@ -1,0 +1,23 @@
+#pragma once
+/// The mean loss of an evaluation that runs, for monitoring. What is on a GPU is added up there;
+/// nobody waits for it before the evaluation's end, when the trainer has waited itself.
+#include "tasks/task.hpp"
+
+namespace tasks {
+
+class EvaluationLoss {
+ public:
+  explicit EvaluationLoss(Split split) : split_(split) {}
+
+  Split split() const { return split_; }
+  void add(const Loss& loss);
+  /// step: of the optimizer, that comes next.
+  void record(uint64_t step) const;
+
+ private:
+  Split split_;
+  at::Tensor sum_;
+  int64_t count_ = 0;
+};
+
+}  // namespace tasks
