@@ -1,8 +1,12 @@
 // What is wrong with the slide that is shown, as sentences. Defines window.slideProblems().
 (() => {
+  const hidden = (element) => {
+    const style = getComputedStyle(element);
+    return style.visibility === 'hidden' || style.opacity === '0';
+  };
   const visible = (element) => {
-    const box = element.getBoundingClientRect(), style = getComputedStyle(element);
-    return box.width > 0 && box.height > 0 && style.visibility !== 'hidden' && style.opacity !== '0';
+    const box = element.getBoundingClientRect();
+    return box.width > 0 && box.height > 0 && !hidden(element);
   };
   const name = (element) => {
     const words = (element.textContent || '').trim().replace(/\s+/g, ' ').slice(0, 40);
@@ -66,6 +70,11 @@
           }
         }
       });
+      for (const shape of svg.querySelectorAll('rect, path, line, circle, ellipse, polygon, polyline')) {
+        if (shape.closest('defs, marker, clipPath, [clip-path]') || hidden(shape)) continue;
+        const box = shape.getBoundingClientRect();  // of a level line, without height
+        if (box.width + box.height > 0 && !within(box, frame, 1)) problems.push(`in a figure, a ${shape.tagName} is cut off`);
+      }
       const small = texts.filter(([text, place]) => parseFloat(text.getAttribute('font-size')) * frame.width / svg.viewBox.baseVal.width < 14 * innerWidth / 1280);
       if (small.length) problems.push(`in a figure, ${name(small[0][0])} is too small to read`);
     }

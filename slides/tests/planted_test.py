@@ -20,6 +20,8 @@ FAULTS = {
     "no font has": "slide.insertAdjacentHTML('beforeend', '<p>\\u{10FFFC}</p>')",
     "no speaker notes": "slide.querySelector('aside').remove()",
     "without alternative text": "slide.insertAdjacentHTML('beforeend', '<svg width=\"9\" height=\"9\" viewBox=\"0 0 9 9\"></svg>')",
+    "a rect is cut off": "slide.insertAdjacentHTML('beforeend', '<svg width=\"90\" height=\"30\" viewBox=\"0 0 90 30\" "
+                         "aria-label=\"a\"><rect x=\"60\" width=\"40\" height=\"20\"/></svg>')",
     "is cut off": "slide.insertAdjacentHTML('beforeend', '<svg width=\"90\" height=\"30\" viewBox=\"0 0 90 30\" "
                   "aria-label=\"a\"><text x=\"60\" y=\"20\" font-size=\"20\">too long</text></svg>')",
 }
