@@ -1,0 +1,150 @@
+// This library's collectives against NCCL itself on GPUs, and against c10d's bare Gloo on CPUs, on
+// the ranks of one machine: extra_us is what a call costs more.
+//   collectives_benchmark [--device=cpu|cuda] [--ranks=N] [--benchmark_...]
+#include <torch/torch.h>
+
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string_view>
+
+#include "distributed_utils/collectives.hpp"
+#include "distributed_utils/setup.hpp"
+#include "pairs.hpp"
+#include "ranks.hpp"
+#include "raw_collectives.hpp"
+
+namespace {
+
+namespace du = distributed_utils;
+
+struct Setting {
+  torch::Device device = torch::kCPU;
+  int ranks = 2;
+};
+
+// Nothing if an argument is not understood.
+std::optional<Setting> take_setting(int& argc, char** argv) {
+  Setting setting;
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--device=cuda") {
+      setting.device = torch::kCUDA;
+    } else if (argument.starts_with("--ranks=")) {
+      setting.ranks = std::atoi(argv[i] + 8);
+      if (setting.ranks < 1 || setting.ranks > 64) return std::nullopt;
+    } else if (argument != "--device=cpu") {
+      argv[kept++] = argv[i];
+    }
+  }
+  argc = kept;
+  argv[argc] = nullptr;
+  return setting;
+}
+
+class Calls {
+ public:
+  explicit Calls(const du::World& world) : world_(world) {
+    // Beside the store in which setup() met.
+    const std::string place = std::getenv("INIT_METHOD") + sizeof("file://") - 1;
+    auto store = c10::make_intrusive<c10d::FileStore>(place + ".raw", world.world_size);
+    raw_ = world.device.is_cuda() ? raw::make_nccl(store, world.rank, world.world_size)
+                                  : raw::make_gloo(store, world.rank, world.world_size);
+  }
+
+  void all_reduce(benchmark::State& state) {
+    const auto tensor = make(state);
+    compare(
+        state, [&] { raw_->all_reduce(tensor); }, [&] { du::all_reduce(tensor); });
+  }
+  void broadcast(benchmark::State& state) {
+    const auto tensor = make(state);
+    compare(
+        state, [&] { raw_->broadcast(tensor); }, [&] { du::broadcast(tensor, 0); });
+  }
+  // Ours makes room for the result, too.
+  void all_gather(benchmark::State& state) {
+    const auto tensor = make(state);
+    const auto into = torch::empty({world_.world_size, tensor.numel()}, tensor.options());
+    compare(
+        state, [&] { raw_->all_gather(tensor, into); }, [&] { du::all_gather(tensor); });
+  }
+
+ private:
+  torch::Tensor make(const benchmark::State& state) const {
+    return torch::zeros({state.range(0) / 4}, world_.device);
+  }
+
+  void compare(benchmark::State& state, const std::function<void()>& bare,
+               const std::function<void()>& ours) const {
+    const auto whole = [this](const std::function<void()>& call) {
+      return [this, &call] {
+        call();
+        if (world_.device.is_cuda()) torch::cuda::synchronize(world_.device.index());
+      };
+    };
+    pairs::compare(state, whole(bare), whole(ours));
+    state.SetBytesProcessed(state.iterations() * state.range(0));
+  }
+
+  du::World world_;
+  std::unique_ptr<raw::Collectives> raw_;
+};
+
+// The same number of iterations on all ranks, or one would wait for the others.
+void register_all(Calls& calls) {
+  using Call = void (Calls::*)(benchmark::State&);
+  for (const auto& [name, call] : {std::pair<const char*, Call>{"all_reduce", &Calls::all_reduce},
+                                   {"broadcast", &Calls::broadcast},
+                                   {"all_gather", &Calls::all_gather}}) {
+    const auto add = [&calls, name = name, call = call](int64_t bytes, int iterations) {
+      benchmark::RegisterBenchmark(name, [&calls, call](auto& state) { (calls.*call)(state); })
+          ->ArgName("bytes")
+          ->Arg(bytes)
+          ->UseManualTime()
+          ->Iterations(iterations);
+    };
+    add(4, 2000);
+    add(4 << 10, 2000);
+    add(256 << 10, 1000);
+    add(16 << 20, 60);
+  }
+}
+
+class Silent : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context& /*context*/) override { return true; }
+  void ReportRuns(const std::vector<Run>& /*runs*/) override {}
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<char*> all(argv, argv + argc + 1);
+  const auto setting = take_setting(argc, argv);
+  if (!setting) {
+    std::fprintf(stderr, "--ranks must lie between 1 and 64.\n");
+    return 1;
+  }
+  if (const int code = ranks::start(setting->ranks, const_cast<char**>(all.data())); code >= 0) {
+    return code;
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  torch::set_num_threads(1);
+  const auto world = du::setup({.device = setting->device});
+  {
+    Calls calls(world);
+    register_all(calls);
+    Silent silent;
+    if (world.rank == 0) {
+      benchmark::RunSpecifiedBenchmarks();
+    } else {
+      benchmark::RunSpecifiedBenchmarks(&silent);
+    }
+  }
+  du::destroy_process_group();
+}
