@@ -2,6 +2,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <torch/cuda.h>
 #include <torch/utils.h>
 #include <unistd.h>
@@ -37,6 +38,15 @@ void make_deterministic() {
   at::globalContext().setDeterministicAlgorithms(/*deterministic=*/true, /*warn_only=*/false);
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setBenchmarkCuDNN(false);
+}
+
+// What a step frees, the next one allocates again. glibc would hand large tensors back to the
+// kernel, which gives them out anew page by page, cleared: a tenth of a step on a laptop.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
 }
 
 void make_output_folder(const std::filesystem::path& folder) {
@@ -79,6 +89,7 @@ void apply(const Options& options) {
   distributed_utils::recording::enabled();  // from here on, whatever the program does next
   report_uncaught();
   if (options.device) check_device(*options.device);
+  keep_freed_memory();
   if (options.threads > 0) at::set_num_threads(options.threads);
   if (options.deterministic) make_deterministic();
   if (options.products == Products::tf32) at::globalContext().setAllowTF32CuBLAS(true);
