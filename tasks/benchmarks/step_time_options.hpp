@@ -13,7 +13,7 @@ struct Settings {
   int64_t vocabulary = 66'000;  ///< of the text that it writes, unless --data gives one
   int64_t bucket_bytes = 25 << 20;
   bool bucket_views = false;
-  bool compress = false;  ///< gradients travel as bf16
+  bool compress = false;              ///< gradients travel as bf16
   std::optional<std::string> losses;  ///< a file for the loss of each step
   std::optional<std::string> trace;   ///< a file for what ran when
 };
