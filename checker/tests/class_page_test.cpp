@@ -1,14 +1,13 @@
 // The class's page as a real browser shows it.
 #include <gmock/gmock.h>
 
+#include "browser.hpp"
 #include "class_fixture.hpp"
 #include "grade/render.hpp"
-#include "support/text.hpp"
 
 namespace checker {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -35,11 +34,7 @@ grade::ClassReport large_class(size_t students) {
 }
 
 // Looks at the page from outside, as a reader would, and writes down what it saw.
-constexpr const char* kReader = R"(<!doctype html><meta charset=utf-8>
-<iframe id=page src="report.html" style="width:%widthpx;height:900px"></iframe><script>
-const frame = document.getElementById('page');
-frame.onload = () => {
-  const page = frame.contentDocument, view = frame.contentWindow;
+constexpr const char* kReader = R"(
   const link = [...page.querySelectorAll('.grid tbody a')].at(-1);
   link.click();
   setTimeout(() => {
@@ -55,27 +50,20 @@ frame.onload = () => {
       'green ' + view.getComputedStyle(cell).color,
       'requests ' + view.performance.getEntriesByType('resource').length].join(', ') + ' end';
   }, 500);
-};</script>)";
+)";
 
 class ClassPage : public ::testing::TestWithParam<std::pair<size_t, int>> {};
 
 TEST_P(ClassPage, IsShownByABrowser) {
-  if (testing::run_program({"chromium", "--version"}).status != 0) GTEST_SKIP() << "no chromium";
+  if (!testing::has_browser()) GTEST_SKIP() << "no chromium";
   const auto [students, width] = GetParam();
-  const TemporaryFolder folder;
-  write_file(folder.path() / "report.html", grade::to_html(large_class(students)));
-  write_file(folder.path() / "reader.html", replaced(kReader, "%width", std::to_string(width)));
-  const auto seen = testing::run_program(
-      {"timeout", "-s", "KILL", "100", "chromium", "--headless", "--no-sandbox", "--disable-gpu",
-       "--user-data-dir=" + (folder.path() / "profile").string(), "--allow-file-access-from-files",
-       "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom",
-       (folder.path() / "reader.html").string()});
+  const auto seen = testing::seen_by_browser(grade::to_html(large_class(students)), width, kReader);
   const auto number = std::to_string(students);
-  EXPECT_THAT(seen.text,
+  EXPECT_THAT(seen,
               HasSubstr("seen: rows " + number + ", students " + number +
                         ", opened true, in view true, overflow false, green rgb(46, 139, 87), "
                         "requests 0 end"));
-  EXPECT_THAT(seen.text, Not(HasSubstr("CONSOLE")));
+  EXPECT_THAT(seen, Not(HasSubstr("CONSOLE")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, ClassPage,

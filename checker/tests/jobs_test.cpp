@@ -108,7 +108,7 @@ class JobsTest : public testing::LabTest {
     EXPECT_TRUE(recorded.ended());
     if (!testing::has_browser()) return;
     const auto page = monitor::to_page(recorded, monitor::figures_of(recorded));
-    const auto seen = testing::seen_by_browser(page, 1280);
+    const auto seen = testing::run_seen_by_browser(page, 1280);
     EXPECT_THAT(seen, HasSubstr("rows 8, tip backward"));
     EXPECT_THAT(seen, HasSubstr("overflow false, requests 0 end"));
     EXPECT_THAT(seen, ::testing::Not(HasSubstr("CONSOLE")));

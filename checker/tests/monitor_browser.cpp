@@ -1,20 +1,13 @@
 #include "monitor_browser.hpp"
 
-#include "files.hpp"
-#include "support/files.hpp"
-#include "support/text.hpp"
-
 namespace checker::testing {
 
 namespace {
 
 // Looks at the page from outside, points at a span, zooms by dragging and back by double-clicking,
 // and writes down what it saw.
-constexpr const char* kReader = R"(<!doctype html><meta charset=utf-8>
-<iframe id=page src="monitor.html" style="width:%widthpx;height:900px"></iframe><script>
-const frame = document.getElementById('page');
-frame.onload = () => setTimeout(() => {
-  const page = frame.contentDocument, view = frame.contentWindow;
+constexpr const char* kReader = R"(
+setTimeout(() => {
   const send = (target, type, x, y) => target.dispatchEvent(new view.PointerEvent(type, {clientX: x, clientY: y, bubbles: true, pointerId: 1}));
   const figure = [...page.querySelectorAll('figure.chart')].find(f => f.querySelector('.plot rect.b')) ?? page.querySelector('figure.chart');
   const outer = figure.querySelector('svg.outer'), plot = figure.querySelector('svg.plot');
@@ -37,22 +30,13 @@ frame.onload = () => setTimeout(() => {
     'wide ' + (box.width > 200),
     'overflow ' + (page.documentElement.scrollWidth > view.innerWidth),
     'requests ' + view.performance.getEntriesByType('resource').length].join(', ') + ' end';
-}, 300);</script>)";
+}, 300);
+)";
 
 }  // namespace
 
-bool has_browser() { return run_program({"chromium", "--version"}).status == 0; }
-
-std::string seen_by_browser(const std::string& page, int width) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "monitor.html", page);
-  write_file(folder.path() / "reader.html", replaced(kReader, "%width", std::to_string(width)));
-  return run_program({"timeout", "-s", "KILL", "100", "chromium", "--headless", "--no-sandbox",
-                      "--disable-gpu", "--user-data-dir=" + (folder.path() / "profile").string(),
-                      "--allow-file-access-from-files", "--enable-logging=stderr",
-                      "--virtual-time-budget=10000", "--dump-dom",
-                      (folder.path() / "reader.html").string()})
-      .text;
+std::string run_seen_by_browser(const std::string& page, int width) {
+  return seen_by_browser(page, width, kReader);
 }
 
 }  // namespace checker::testing

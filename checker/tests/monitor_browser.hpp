@@ -1,13 +1,11 @@
 #pragma once
 /// The page of a run as a real browser shows it.
-#include <string>
+#include "browser.hpp"
 
 namespace checker::testing {
 
-bool has_browser();
-
 /// What headless Chromium made of it: charts and rows, whether pointing and zooming work, whether
 /// anything overflows or is asked for over the network, and all that the console said.
-std::string seen_by_browser(const std::string& page, int width);
+std::string run_seen_by_browser(const std::string& page, int width);
 
 }  // namespace checker::testing

@@ -10,7 +10,7 @@ namespace checker::monitor {
 namespace {
 
 using checker::testing::healthy_run;
-using checker::testing::seen_by_browser;
+using checker::testing::run_seen_by_browser;
 using checker::testing::Shape;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -21,7 +21,7 @@ TEST_P(MonitorBrowser, ShowsTheRun) {
   if (!checker::testing::has_browser()) GTEST_SKIP() << "no chromium";
   const auto [shape, width] = GetParam();
   const auto run = healthy_run(shape);
-  const auto seen = seen_by_browser(to_page(run, figures_of(run)), width);
+  const auto seen = run_seen_by_browser(to_page(run, figures_of(run)), width);
   EXPECT_THAT(seen, HasSubstr("rows " + std::to_string(shape.ranks) +
                               ", tip backward, zoomed to 250+250, back true, wide true, "
                               "overflow false, requests 0 end"));
@@ -45,7 +45,7 @@ TEST(MonitorBrowserOfSeveral, ShowsThemSideBySide) {
     const auto run = healthy_run({.ranks = ranks});
     runs.push_back({std::to_string(ranks) + " ranks", run, figures_of(run)});
   }
-  const auto seen = seen_by_browser(to_comparison_page(runs), 1280);
+  const auto seen = run_seen_by_browser(to_comparison_page(runs), 1280);
   EXPECT_THAT(seen, HasSubstr("charts 2, rows 3, tip none, zoomed to 250+250, back true, wide "
                               "true, overflow false, requests 0 end"));
   EXPECT_THAT(seen, Not(HasSubstr("CONSOLE")));

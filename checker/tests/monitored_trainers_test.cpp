@@ -102,7 +102,7 @@ TEST_F(TrainerTest, ABrowserShowsThePageOfARun) {
     ASSERT_TRUE(outcome.result.success()) << outcome.everything;
     const auto recorded = monitor::load_run(output());
     const auto page = monitor::to_page(recorded, monitor::figures_of(recorded));
-    const auto seen = testing::seen_by_browser(page, 1280);
+    const auto seen = testing::run_seen_by_browser(page, 1280);
     EXPECT_THAT(seen, HasSubstr("rows " + std::to_string(world_size) + ", tip backward"));
     EXPECT_THAT(seen, HasSubstr("back true, wide true, overflow false, requests 0 end"));
     EXPECT_THAT(seen, Not(HasSubstr("CONSOLE")));
