@@ -176,6 +176,32 @@ TEST(MonitorRules, ALossThatIsNoNumber) {
   EXPECT_THAT(first_of(run), HasSubstr("from step 121 on (rank 1)"));
 }
 
+TEST(MonitorRules, Overfitting) {
+  auto run = healthy_run({.ranks = 2});  // whose training loss falls from 6 to 3
+  const auto validate = [&](const std::vector<double>& losses) {
+    for (auto& record : run.ranks) {
+      record.evaluations.clear();
+      for (size_t i = 0; i < losses.size(); ++i) {
+        const auto step = 50 * (i + 1);
+        record.evaluations.push_back({0.1 * double(step), {step, "validation", losses[i], 1}});
+      }
+    }
+  };
+  validate({5, 4, 4.2, 4.5});
+  EXPECT_THAT(ids_of(run), ElementsAre("overfitting"));
+  EXPECT_THAT(first_of(run), HasSubstr("4.000 after step 100 and is 4.500 at the end; the training "
+                                       "loss is 3.0"));
+  const auto healthy = ElementsAre("nothing_stands_out");
+  validate({5, 4, 4.2});  // once may be chance
+  EXPECT_THAT(ids_of(run), healthy);
+  validate({5, 4, 4.01, 4.02});  // so may be as little
+  EXPECT_THAT(ids_of(run), healthy);
+  validate({5, 4.5, 4.2, 4});
+  EXPECT_THAT(ids_of(run), healthy);
+  validate({2.5, 2.4, 2.5, 2.6});  // below the training loss, which dropout raises
+  EXPECT_THAT(ids_of(run), healthy);
+}
+
 TEST(MonitorRules, StepsThatBecomeSlower) {
   auto run = healthy_run({.ranks = 1});
   double late = 0;

@@ -159,6 +159,30 @@ void other_programs(const Run& run, const Figures& figures, Sentences& say) {
   }
 }
 
+// Since its least value the validation loss has risen, more than once, above the training loss.
+void overfitting(const Figures& figures, Sentences& say) {
+  constexpr double kRisen = 1.01;
+  const EvaluationFigures *least = nullptr, *last = nullptr;
+  size_t since = 0;
+  for (const auto& one : figures.evaluations) {
+    if (one.split != "validation") continue;
+    last = &one;
+    ++since;
+    if (least && least->loss <= one.loss) continue;
+    least = last;
+    since = 0;
+  }
+  if (since < 2 || last->loss < kRisen * least->loss) return;
+  if (!figures.last_loss || *figures.last_loss >= last->loss) return;
+  say.push_back({"overfitting",
+                 "The validation loss rises: it was " + fixed(least->loss, 3) + " after step " +
+                     fixed(least->step, 0) + " and is " + fixed(last->loss, 3) +
+                     " at the end; the training loss is " + fixed(*figures.last_loss, 3) + ".",
+                 "The model learns its samples by heart. More data or more dropout help, more "
+                 "epochs do not; model-best.safetensors is of the best one.",
+                 0.3});
+}
+
 void nothing(const Figures& figures, Sentences& say) {
   if (!say.empty()) return;
   if (figures.steps == 0) {
@@ -186,6 +210,7 @@ std::vector<Sentence> limits_of(const Run& run, const Figures& figures) {
   outside_steps(figures, say);
   memory(figures, say);
   other_programs(run, figures, say);
+  overfitting(figures, say);
   add_sentences_on_ranks(run, figures, say);
   nothing(figures, say);
   std::ranges::stable_sort(say, std::ranges::greater(), &Sentence::weight);
