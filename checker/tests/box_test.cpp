@@ -45,6 +45,22 @@ TEST_F(BoxTest, SeesWhatItIsShownAndNothingElse) {
   EXPECT_NE(run("ls /root /home/* /work /mnt /var /etc/passwd /etc/shadow").status, 0);
 }
 
+TEST_F(BoxTest, ASystemsFolderInTmpIsSeenBesideItsOwnFiles) {
+  ASSERT_EQ(shown_.string().substr(0, 5), "/tmp/");
+  write_file(shown_ / "hidden" / "solution", "what is hidden");
+  const Box box({.system = {shown_}, .hidden = {shown_ / "hidden"}});
+  Command command{.arguments = {"sh", "-c", "cat $1/file; cat $1/hidden/*; echo mine > /tmp/own",
+                                "sh", shown_.string()},
+                  .environment = {},
+                  .directory = own_};
+  const auto said =
+      capture(box.wrap(command, {.read_only = {}, .writable = {own_}, .scratch = own_}, {}));
+  EXPECT_EQ(said.status, 0) << said.output;
+  EXPECT_THAT(said.output, HasSubstr("what is shown"));
+  EXPECT_THAT(said.output, Not(HasSubstr("what is hidden")));
+  EXPECT_EQ(read_file(own_ / "own"), "mine\n");
+}
+
 TEST_F(BoxTest, WritesWhereItMayAndNowhereElse) {
   EXPECT_EQ(run("echo mine > file && echo mine > /tmp/other && echo mine > /dev/shm/third").status,
             0);

@@ -92,6 +92,15 @@ std::vector<std::string> through(const ControlGroup* group) {
 
 std::vector<std::string> Box::mounts(const Sight& sight) const {
   auto words = system_mounts();
+  append(words, {"--proc", "/proc", "--dev", "/dev"});
+  // Before all that may lie in them: whoever only wants to try clones a course into /tmp.
+  if (sight.scratch.empty()) {
+    append(words, {"--dir", "/tmp"});
+  } else {
+    for (const char* place : {"/tmp", "/dev/shm"}) {
+      append(words, {"--bind", sight.scratch.string(), place});
+    }
+  }
   std::set<fs::path> made;
   const auto show = [&](const char* how, const fs::path& path) {
     make_parents(path, made, words);
@@ -113,14 +122,6 @@ std::vector<std::string> Box::mounts(const Sight& sight) const {
   }
   for (const auto& path : options_.system) {
     if (is_hidden(path)) show("--ro-bind", path);
-  }
-  append(words, {"--proc", "/proc", "--dev", "/dev"});
-  if (sight.scratch.empty()) {
-    append(words, {"--dir", "/tmp"});
-  } else {
-    for (const char* place : {"/tmp", "/dev/shm"}) {
-      append(words, {"--bind", sight.scratch.string(), place});
-    }
   }
   for (const auto& path : sight.read_only) show("--ro-bind", path);
   for (const auto& path : sight.writable) show("--bind", path);
