@@ -45,11 +45,7 @@ void monitor_group(uint32_t group, const std::string& name, int rank, int size) 
                                           .rank = static_cast<uint32_t>(rank),
                                           .size = static_cast<uint32_t>(size),
                                           .name_size = static_cast<uint32_t>(name.size())};
-  const auto head = std::as_bytes(std::span(&record, 1));
-  const auto text = std::as_bytes(std::span(name));
-  std::vector<std::byte> payload(head.begin(), head.end());
-  payload.insert(payload.end(), text.begin(), text.end());
-  monitoring::record(monitoring::Kind::group, payload);
+  monitoring::record_named(monitoring::Kind::group, record, name);
 }
 
 void monitor_issued(uint32_t group, uint64_t sequence, uint8_t op_type, uint64_t bytes) {

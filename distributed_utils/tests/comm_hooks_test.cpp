@@ -35,19 +35,18 @@ Tensor rows_of(int rank, int step) {
   return torch::randn({6, 5}, generator);
 }
 
-/// The gradients of one rank's rows alone, one after the other.
-Tensor gradients_alone(int rank, int step) {
-  auto net = seeded_net();
-  net->forward(rows_of(rank, step)).square().mean().backward();
-  std::vector<Tensor> flat;
-  for (const auto& parameter : net->parameters()) flat.push_back(parameter.grad().flatten());
-  return torch::cat(flat);
-}
-
+/// One after the other.
 Tensor gradients_of(const torch::nn::Module& model) {
   std::vector<Tensor> flat;
   for (const auto& parameter : model.parameters()) flat.push_back(parameter.grad().flatten());
   return torch::cat(flat);
+}
+
+/// The gradients of one rank's rows alone.
+Tensor gradients_alone(int rank, int step) {
+  auto net = seeded_net();
+  net->forward(rows_of(rank, step)).square().mean().backward();
+  return gradients_of(*net);
 }
 
 /// The weights stay as they are; buckets are rebuilt after the first step.

@@ -1,7 +1,5 @@
 #include "evaluation_loss.hpp"
 
-#include <string>
-
 #include "distributed_utils/monitoring.hpp"
 
 namespace tasks {
@@ -23,13 +21,11 @@ void EvaluationLoss::add(const Loss& loss) {
   count_ += loss.count;
 }
 
-void EvaluationLoss::record(uint64_t step) const {
+void EvaluationLoss::record(uint64_t steps) const {
   if (count_ == 0) return;
   const monitoring::EvaluationRecord record{
-      .step = step - 1, .count = static_cast<uint64_t>(count_), .sum = sum_.item<double>()};
-  std::string payload(reinterpret_cast<const char*>(&record), sizeof record);
-  payload += name_of(split_);
-  monitoring::record_text(monitoring::Kind::evaluation, payload);
+      .step = steps, .count = static_cast<uint64_t>(count_), .sum = sum_.item<double>()};
+  monitoring::record_named(monitoring::Kind::evaluation, record, name_of(split_));
 }
 
 }  // namespace tasks

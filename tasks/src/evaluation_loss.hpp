@@ -11,8 +11,8 @@ class EvaluationLoss {
 
   Split split() const { return split_; }
   void add(const Loss& loss);
-  /// step: of the optimizer, that comes next.
-  void record(uint64_t step) const;
+  /// steps: of the optimizer, that came before.
+  void record(uint64_t steps) const;
 
  private:
   Split split_;

@@ -97,7 +97,7 @@ Watch* mine() { return watch != nullptr && watch->is_mine() ? watch : nullptr; }
 void end_evaluation(Watch& now) {
   if (!now.is_in(Phase::evaluation)) return;
   now.enter({}, now.last_seen);
-  now.evaluation->record(now.step());
+  now.evaluation->record(now.step() - 1);
 }
 
 void begin_evaluation(Watch& now, Split split) {

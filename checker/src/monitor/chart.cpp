@@ -57,12 +57,16 @@ Range vertical_range(const std::vector<Series>& all, bool from_zero) {
   return {from_zero ? range.low : range.low - 0.05 * room, range.high + 0.05 * room};
 }
 
+// "500.0,75.0"
+std::string placed(const Point& point, Range x, Range y, double height) {
+  return fixed(kPlotWidth * x.share(point.x), 1) + "," + fixed(height * (1 - y.share(point.y)), 1);
+}
+
 std::string curve(const std::vector<Point>& points, Range x, Range y, double height) {
   std::string text;
   for (const auto& point : points) {
     if (!text.empty()) text += ' ';
-    text +=
-        fixed(kPlotWidth * x.share(point.x), 1) + "," + fixed(height * (1 - y.share(point.y)), 1);
+    text += placed(point, x, y, height);
   }
   return text;
 }
@@ -70,10 +74,7 @@ std::string curve(const std::vector<Point>& points, Range x, Range y, double hei
 // Lines without length, which end round: zooming in one direction leaves them so.
 std::string dots(const std::vector<Point>& points, Range x, Range y, double height) {
   std::string path;
-  for (const auto& point : points) {
-    path += "M" + fixed(kPlotWidth * x.share(point.x), 1) + " " +
-            fixed(height * (1 - y.share(point.y)), 1) + "h0";
-  }
+  for (const auto& point : points) path += "M" + placed(point, x, y, height) + "h0";
   return path;
 }
 

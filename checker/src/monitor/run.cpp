@@ -32,41 +32,42 @@ std::vector<fs::path> records_in(const fs::path& folder) {
   return files;
 }
 
-// The folder of a run below this one whose records were written last; empty if there is none.
-fs::path newest_below(const fs::path& folder) {
-  fs::path newest;
+// Where a run's records lie.
+struct Place {
+  fs::path folder;   ///< empty: nowhere
+  size_t older = 0;  ///< runs beside it
+};
+
+// The run below this folder whose records were written last.
+Place newest_below(const fs::path& folder) {
+  Place newest;
+  size_t runs = 0;
   fs::file_time_type latest{};
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     if (!entry.is_directory(ignored)) continue;
-    for (const auto& file : records_in(entry.path())) {
+    const auto files = records_in(entry.path());
+    runs += files.empty() ? 0 : 1;
+    for (const auto& file : files) {
       const auto time = fs::last_write_time(file, ignored);
-      if (newest.empty() || time > latest) {
-        newest = entry.path();
+      if (newest.folder.empty() || time > latest) {
+        newest.folder = entry.path();
         latest = time;
       }
     }
   }
+  if (runs > 0) newest.older = runs - 1;
   return newest;
 }
 
-size_t runs_in(const fs::path& folder) {
-  std::error_code ignored;
-  size_t count = 0;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    count += entry.is_directory(ignored) && !records_in(entry.path()).empty() ? 1 : 0;
-  }
-  return count;
-}
-
-fs::path find_records(const fs::path& folder) {
+Place find_records(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) {
     throw Error("There is no " + folder.string() + ". Name the folder of a run's output.");
   }
-  if (!records_in(folder).empty()) return folder;
+  if (!records_in(folder).empty()) return {folder};
   for (const auto& place : {folder / "monitor", folder}) {
-    if (const auto newest = newest_below(place); !newest.empty()) return newest;
+    if (auto newest = newest_below(place); !newest.folder.empty()) return newest;
   }
   throw Error(folder.string() +
               " holds no record of a run. Mend: train with --monitor and name the folder of "
@@ -183,7 +184,7 @@ Run load_run(const fs::path& folder, size_t last_chunks) {
   const auto place = find_records(folder);
   std::vector<RankRecord> records;
   std::vector<std::string> unreadable;
-  for (const auto& file : records_in(place)) {
+  for (const auto& file : records_in(place.folder)) {
     try {
       records.push_back(read_record(file, last_chunks));
     } catch (const Error& error) {
@@ -192,8 +193,8 @@ Run load_run(const fs::path& folder, size_t last_chunks) {
   }
   if (records.empty()) throw Error(unreadable.front());
   auto run = join_records(std::move(records));
-  run.folder = place;
-  if (place != folder) run.older = runs_in(place.parent_path()) - 1;
+  run.folder = place.folder;
+  run.older = place.older;
   run.remarks.insert(run.remarks.begin(), unreadable.begin(), unreadable.end());
   return run;
 }

@@ -204,6 +204,12 @@ void record_one(Kind kind, const Record& payload, uint64_t time = now()) {
   record(kind, std::as_bytes(std::span(&payload, 1)), time);
 }
 void record_text(Kind kind, std::string_view text);
+/// A record with text behind it.
+template <class Record>
+void record_named(Kind kind, const Record& payload, std::string_view text) {
+  std::string bytes(reinterpret_cast<const char*>(&payload), sizeof payload);
+  record_text(kind, bytes.append(text));
+}
 
 /// Whether what happens in this step is to be recorded one by one: at first always, later in twenty
 /// steps of every thousand.
