@@ -33,10 +33,11 @@ class Attention : public torch::nn::Module {
     const auto batch = input.size(0);
     const auto sequence = input.size(1);
     const auto width = input.size(2);
-    // [3, batch, heads, sequence, width / heads]
+    // Three times [batch, heads, sequence, width / heads], whose gradients are put together at once.
     const auto projected = linear(projections_, input, copies_.get())
                                .view({batch, sequence, 3, heads_, width / heads_})
-                               .permute({2, 0, 3, 1, 4});
+                               .permute({2, 0, 3, 1, 4})
+                               .unbind();
     const auto attended =
         at::scaled_dot_product_attention(projected[0], projected[1], projected[2], /*attn_mask=*/{},
                                          is_training() ? dropout_ : 0.0, /*is_causal=*/true);
