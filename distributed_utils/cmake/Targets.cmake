@@ -103,6 +103,6 @@ endfunction()
 function(worldsize_discover_tests target)
   # One thread a test: two of them run at a time, and each may start ranks of its own.
   gtest_discover_tests(${target} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 120
-    PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=1" TIMEOUT 300 SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]"
+    PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=1" TIMEOUT 900 SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]"
     ${ARGN})
 endfunction()
