@@ -58,7 +58,8 @@ int64_t told(const std::string& name) {
 
 // Of three ranks one is stopped; the others name it, then it goes on and ends.
 void expect_that_hanging_is_noticed(int hanging) {
-  const World world = setup({.timeout = 1500ms});
+  ranks::meet(3);  // ranks take longer to start than setup() has patience here
+  const World world = setup({.timeout = 3s});
   if (world.rank == hanging) {
     tell("pid", getpid());
     raise(SIGSTOP);
@@ -114,7 +115,8 @@ TEST(Peers, OtherErrorsHaveNothingToDoWithThem) {
 
 TEST(Peers, NobodyIsMissingWhereAllHaveFailed) {
   ranks::run(2, [] {
-    const World world = setup({.timeout = 1500ms});
+    ranks::meet(2);
+    const World world = setup({.timeout = 3s});
     auto value = torch::ones({1});
     try {  // each waits for what the other does not send
       if (world.rank == 0) {
