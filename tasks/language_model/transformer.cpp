@@ -33,7 +33,7 @@ class Attention : public torch::nn::Module {
     const auto batch = input.size(0);
     const auto sequence = input.size(1);
     const auto width = input.size(2);
-    // Three times [batch, heads, sequence, width / heads], whose gradients are put together at once.
+    // Three of [batch, heads, sequence, width / heads], their gradients put together at once.
     const auto projected = linear(projections_, input, copies_.get())
                                .view({batch, sequence, 3, heads_, width / heads_})
                                .permute({2, 0, 3, 1, 4})
