@@ -94,7 +94,6 @@ class Calls {
   std::unique_ptr<raw::Collectives> raw_;
 };
 
-// The same number of iterations on all ranks, or one would wait for the others.
 void register_all(Calls& calls) {
   using Call = void (Calls::*)(benchmark::State&);
   for (const auto& [name, call] : {std::pair<const char*, Call>{"all_reduce", &Calls::all_reduce},
@@ -113,12 +112,6 @@ void register_all(Calls& calls) {
     add(16 << 20, 60);
   }
 }
-
-class Silent : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context& /*context*/) override { return true; }
-  void ReportRuns(const std::vector<Run>& /*runs*/) override {}
-};
 
 }  // namespace
 
@@ -139,12 +132,7 @@ int main(int argc, char** argv) {
   {
     Calls calls(world);
     register_all(calls);
-    Silent silent;
-    if (world.rank == 0) {
-      benchmark::RunSpecifiedBenchmarks();
-    } else {
-      benchmark::RunSpecifiedBenchmarks(&silent);
-    }
+    ranks::run_benchmarks(world.rank);
   }
   du::destroy_process_group();
 }

@@ -1,5 +1,6 @@
 #include "ranks.hpp"
 
+#include <benchmark/benchmark.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -19,6 +20,12 @@ void set_environment(int rank, int world_size, const std::string& store) {
   setenv("LOCAL_WORLD_SIZE", std::to_string(world_size).c_str(), 1);
   setenv("INIT_METHOD", ("file://" + store).c_str(), 1);
 }
+
+class Silent : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context& /*context*/) override { return true; }
+  void ReportRuns(const std::vector<Run>& /*runs*/) override {}
+};
 
 }  // namespace
 
@@ -52,6 +59,11 @@ int start(int world_size, char** argv) {
   }
   std::filesystem::remove_all(folder);
   return failed;
+}
+
+void run_benchmarks(int rank) {
+  Silent silent;
+  benchmark::RunSpecifiedBenchmarks(rank == 0 ? nullptr : &silent);
 }
 
 }  // namespace ranks

@@ -7,4 +7,8 @@ namespace ranks {
 /// that torchrun started) it returns -1 at once.
 int start(int world_size, char** argv);
 
+/// Runs the benchmarks that are registered; only rank 0 reports. All ranks call it, with the same
+/// number of iterations for each, or one would wait for the others.
+void run_benchmarks(int rank);
+
 }  // namespace ranks

@@ -169,12 +169,6 @@ void write_trace(Training& training, const std::string& file, torch::Device devi
   profiler::disableProfiler()->save(file);
 }
 
-class Silent : public benchmark::BenchmarkReporter {
- public:
-  bool ReportContext(const Context& /*context*/) override { return true; }
-  void ReportRuns(const std::vector<Run>& /*runs*/) override {}
-};
-
 void run(int argc, char** argv, const step_time::Settings& settings,
          const std::filesystem::path& folder) {
   auto options = tasks::parse_options(argc, argv, {.graphs = true});
@@ -200,10 +194,7 @@ void run(int argc, char** argv, const step_time::Settings& settings,
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond)
         ->Iterations(settings.repeats);
-    // The same iterations on all ranks, or one would wait for the others.
-    Silent silent;
-    world.rank == 0 ? benchmark::RunSpecifiedBenchmarks()
-                    : benchmark::RunSpecifiedBenchmarks(&silent);
+    ranks::run_benchmarks(world.rank);
   }
 }
 
