@@ -32,7 +32,8 @@ Result failed(const std::string& label) {
 std::vector<size_t> ranks_of(const std::vector<Case>& all) {
   std::vector<size_t> ranks;
   for (const auto& what : all) {
-    if (what.ours && what.label == all.front().label) ranks.push_back(what.ranks);
+    if (what.ours && what.nodes == 1 && what.label == all.front().label)
+      ranks.push_back(what.ranks);
   }
   return ranks;
 }
@@ -43,11 +44,26 @@ TEST(Cases, OnGpusRanksDouble) {
   EXPECT_THAT(ranks_of(cases(true, 6, true)), ElementsAre(1, 2, 4, 6));
 }
 
+TEST(Cases, TheMostGpusAreTakenForTwoNodesToo) {
+  const auto on_nodes = [](size_t ranks) {
+    auto all = cases(true, ranks, true);
+    std::erase_if(all, [](const Case& what) { return what.nodes == 1; });
+    return all;
+  };
+  EXPECT_TRUE(on_nodes(1).empty());
+  EXPECT_TRUE(on_nodes(3).empty());
+  ASSERT_EQ(on_nodes(4).size(), 4u);
+  for (const auto& what : on_nodes(4)) {
+    EXPECT_EQ(what.ranks, 4u);
+    EXPECT_THAT(what.arguments, Contains("--nodes=2"));
+  }
+}
+
 TEST(Cases, EachOfOursHasAPeerBesideIt) {
   for (const bool gpus : {true, false}) {
     const auto all = cases(gpus, 2, true);
     for (const auto& what : all) {
-      if (what.label.ends_with("--fast") || !what.ours) continue;
+      if (what.label.ends_with("--fast") || !what.ours || what.nodes > 1) continue;
       EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Case& other) {
         return !other.ours && other.label == what.label && other.ranks == what.ranks;
       })) << what.label;
@@ -92,6 +108,9 @@ TEST(Table, IsAlignedAndSaysWhatFailed) {
                   "bf16  Python      1                  failed"));
   EXPECT_EQ(table(results, true)[3],
             "| fp32 | C++ | 2 | 12.500 (12.490-12.520) | 655360 | 50 % | 1.60 |");
+  auto on_nodes = timed("fp32", true, 2, 50);
+  on_nodes.what.nodes = 2;
+  EXPECT_THAT(table({on_nodes}, true)[2], HasSubstr("| 2 on 2 nodes |"));
 }
 
 TEST(Model, LiesBetweenHiddenAndExposedTraffic) {
@@ -118,6 +137,12 @@ TEST(Plots, ShowWhatWasTimed) {
   // Two axes, the ideal, two stretches of the series, two bands of the model.
   EXPECT_EQ(count(scaling(results), "line"), 7u);
   EXPECT_THAT(scaling(results), HasSubstr("C++ fp32 &amp; &lt;all>"));
+  // Ranks on two nodes are a cross of two lines, on no line of the series.
+  auto with_nodes = results;
+  with_nodes.push_back(timed("fp32 & <all>", true, 4, 40, 30));
+  with_nodes.back().what.nodes = 2;
+  EXPECT_EQ(count(scaling(with_nodes), "line"), 9u);
+  EXPECT_EQ(count(scaling(with_nodes), "circle"), 5u);
   EXPECT_EQ(count(scaling({}), "circle"), 0u);
 }
 

@@ -13,7 +13,11 @@
 namespace ranks {
 namespace {
 
-void set_environment(int rank, int world_size, const std::string& store) {
+void set_environment(int rank, int world_size, int nodes, const std::string& store) {
+  // NCCL takes ranks of different names for those of different hosts.
+  if (nodes > 1) {
+    setenv("NCCL_HOSTID", ("node" + std::to_string(rank * nodes / world_size)).c_str(), 1);
+  }
   setenv("RANK", std::to_string(rank).c_str(), 1);
   setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
   setenv("WORLD_SIZE", std::to_string(world_size).c_str(), 1);
@@ -29,7 +33,7 @@ class Silent : public benchmark::BenchmarkReporter {
 
 }  // namespace
 
-int start(int world_size, char** argv) {
+int start(int world_size, char** argv, int nodes) {
   if (std::getenv("RANK")) return -1;
   std::string folder = (std::filesystem::temp_directory_path() / "ranks-XXXXXX").string();
   if (!mkdtemp(folder.data())) {
@@ -40,7 +44,7 @@ int start(int world_size, char** argv) {
   for (int rank = 0; rank < world_size; ++rank) {
     const pid_t child = fork();
     if (child == 0) {
-      set_environment(rank, world_size, folder + "/store");
+      set_environment(rank, world_size, nodes, folder + "/store");
       execv("/proc/self/exe", argv);
       std::perror("execv");
       _exit(127);

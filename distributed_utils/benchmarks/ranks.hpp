@@ -4,8 +4,9 @@ namespace ranks {
 
 /// Called first in main: starts this program `world_size` times as ranks that find each other
 /// through a file, and returns the exit code for main once all have ended. In such a rank (or one
-/// that torchrun started) it returns -1 at once.
-int start(int world_size, char** argv);
+/// that torchrun started) it returns -1 at once. nodes: for how many NCCL is to take this machine;
+/// neighbouring ranks share one.
+int start(int world_size, char** argv, int nodes = 1);
 
 /// Runs the benchmarks that are registered; only rank 0 reports. All ranks call it, with the same
 /// number of iterations for each, or one would wait for the others.

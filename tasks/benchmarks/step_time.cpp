@@ -204,7 +204,8 @@ int main(int argc, char** argv) try {
   std::vector<char*> arguments(argv, argv + argc + 1);  // ranks get them all
   const auto settings = step_time::take_settings(argc, argv);
   if (settings.ranks > 1) {
-    if (const int code = ranks::start(settings.ranks, arguments.data()); code >= 0) return code;
+    if (const int code = ranks::start(settings.ranks, arguments.data(), settings.nodes); code >= 0)
+      return code;
   }
   benchmark::Initialize(&argc, argv);
   std::string folder = (std::filesystem::temp_directory_path() / "step-time-XXXXXX").string();

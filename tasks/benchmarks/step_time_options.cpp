@@ -11,13 +11,14 @@ namespace step_time {
 namespace {
 
 constexpr const char* kHelp =
-    R"(step_time [--ranks=N] [--steps=N] [--repeats=N] [--vocabulary=N] [--bucket-mb=N]
+    R"(step_time [--ranks=N] [--nodes=N] [--steps=N] [--repeats=N] [--vocabulary=N] [--bucket-mb=N]
           [--bucket-views] [--compress] [--losses=FILE] [--trace=FILE] [--benchmark_...]
           [a trainer's options]
 
 Times the training step of a task: --repeats times --steps steps, with the loader and with one
 batch again and again; the difference is what the loader costs. --ranks starts that many on this
-machine; under torchrun it is one of those. Without --data it trains on a text that it writes, of
+machine, and --nodes makes NCCL take it for so many: halves of the ranks, say, then talk over TCP,
+not NVLink. Under torchrun it is one of torchrun's ranks. Without --data it trains on a text that it writes, of
 --vocabulary words. --compress lets gradients travel as bf16. Instead of timing, --losses writes one
 loss a line, and --trace what five steps of rank 0 ran when, for chrome://tracing or ui.perfetto.dev.
 For example:
@@ -53,7 +54,8 @@ bool take(Settings& settings, std::string_view argument) {
     settings.trace = std::move(file);
     return true;
   }
-  return number("--ranks=", settings.ranks, 64) || number("--steps=", settings.steps, 1 << 20) ||
+  return number("--ranks=", settings.ranks, 64) || number("--nodes=", settings.nodes, 64) ||
+         number("--steps=", settings.steps, 1 << 20) ||
          number("--repeats=", settings.repeats, 1 << 20) ||
          number("--vocabulary=", settings.vocabulary, 1 << 24);
 }

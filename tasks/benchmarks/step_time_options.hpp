@@ -8,6 +8,7 @@ namespace step_time {
 
 struct Settings {
   int ranks = 1;
+  int nodes = 1;                ///< that NCCL is to take this machine for
   int64_t steps = 50;           ///< timed together
   int64_t repeats = 9;          ///< of those
   int64_t vocabulary = 66'000;  ///< of the text that it writes, unless --data gives one

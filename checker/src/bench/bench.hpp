@@ -17,6 +17,7 @@ struct Case {
   bool ours = true;   ///< by step_time; else by the peer in Python
   size_t ranks = 1;
   std::vector<std::string> arguments;
+  size_t nodes = 1;  ///< that NCCL takes this machine for: between them, TCP on the loopback
 };
 
 struct Timing {
@@ -33,9 +34,9 @@ struct Result {
   std::string failure;  ///< why there is no timing: what it said last
 };
 
-/// On GPUs the configuration `seed` in all precisions on 1, 2, 4, ... and `most_ranks` of them;
-/// else the configuration `laptop` on one rank of one thread, of two, and on two ranks of one
-/// thread.
+/// On GPUs the configuration `seed` in all precisions on 1, 2, 4, ... and `most_ranks` of them, and
+/// of these as two nodes; else the configuration `laptop` on one rank of one thread, of two, and on
+/// two ranks of one thread.
 std::vector<Case> cases(bool gpus, size_t most_ranks, bool quick);
 
 /// Runs it to its end; never throws for a program that fails.

@@ -38,6 +38,14 @@ std::vector<Case> on_gpus(size_t most_ranks, bool quick) {
     add("bf16, --fast", true, {"--precision=bf16", "--fast"});
     if (ranks == most_ranks) break;
   }
+  if (most_ranks % 2 != 0) return all;
+  const auto on_two_nodes = [&](const std::string& label, const Arguments& arguments) {
+    all.push_back({label, true, most_ranks, ours + Arguments{"--nodes=2"} + arguments, 2});
+  };
+  on_two_nodes("fp32", {"--precision=fp32"});
+  on_two_nodes("TF32", {"--precision=tf32"});
+  on_two_nodes("TF32, --fast", {"--precision=tf32", "--fast"});
+  on_two_nodes("bf16, --fast", {"--precision=bf16", "--fast"});
   return all;
 }
 

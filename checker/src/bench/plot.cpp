@@ -83,6 +83,12 @@ std::string dot(double x, double y, const char* colour, bool ours) {
          "/>\n";
 }
 
+// For ranks on two nodes: they are on no line from one rank to many on one.
+std::string cross(double x, double y, const char* colour) {
+  const std::string paint = "stroke-width=\"2\" stroke=\"" + std::string(colour) + "\"";
+  return line(x - 4, y - 4, x + 4, y + 4, paint) + line(x - 4, y + 4, x + 4, y - 4, paint);
+}
+
 }  // namespace
 
 std::string bars(const std::vector<Result>& results) {
@@ -118,9 +124,10 @@ std::string scaling(const std::vector<Result>& results) {
   size_t most = 1;
   for (const auto& result : results) most = std::max(most, result.what.ranks);
   const Axes axes{.most = static_cast<double>(most)};
-  std::string svg = begin_svg(kLeft + kWidth + kLegend, kTop + kHeight + 50,
-                              "Speed-up over ranks; dashed: ideal; bars: the model") +
-                    grid(axes);
+  std::string svg =
+      begin_svg(kLeft + kWidth + kLegend, kTop + kHeight + 50,
+                "Speed-up over ranks; dashed: ideal; bars: the model; crosses: two nodes") +
+      grid(axes);
   size_t series = 0;
   for (const auto& result : results) {
     if (result.what.ranks != 1 || !result.timing) continue;
@@ -132,6 +139,10 @@ std::string scaling(const std::vector<Result>& results) {
       if (other.what.ranks == 1 || !other.timing || alone(results, other) != &result) continue;
       const double speed_up = other.timing->tokens_per_s / result.timing->tokens_per_s;
       const double to_x = axes.x(static_cast<double>(other.what.ranks)), to_y = axes.y(speed_up);
+      if (other.what.nodes > 1) {
+        svg += cross(to_x, to_y, colour);
+        continue;
+      }
       svg += band(axes, *result.timing, other, colour) +
              line(x, y, to_x, to_y, "stroke=\"" + std::string(colour) + "\"") +
              dot(to_x, to_y, colour, result.what.ours);

@@ -21,6 +21,7 @@ std::string speed_up(const std::vector<Result>& results, const Result& result) {
 Row row_of(const std::vector<Result>& results, const Result& result) {
   Row row{result.what.label, result.what.ours ? "C++" : "Python",
           std::to_string(result.what.ranks)};
+  if (result.what.nodes > 1) row[2] += " on " + std::to_string(result.what.nodes) + " nodes";
   if (!result.timing) {
     row[3] = "failed";
     return row;
