@@ -12,6 +12,7 @@
 #include "operators/adamw.hpp"
 #include "operators/embedding.hpp"
 #include "operators/linear_cross_entropy.hpp"
+#include "operators/relu_dropout.hpp"
 
 namespace {
 
@@ -105,27 +106,29 @@ struct Classifier {
 };
 
 // Logits are written, read for the loss, read and written for the gradient, which is read for each
-// of two products: bytes in the type of the products. Three products.
-double logits_bytes(torch::Dtype type) {
-  return 6.0 * double(kRows) * kVocabulary * double(torch::elementSize(type));
+// of two products; where they are not kept, only what the products read is written: bytes in the
+// type of the products.
+double logits_bytes(torch::Dtype type, bool kept) {
+  return (kept ? 6.0 : 3.0) * double(kRows) * kVocabulary * double(torch::elementSize(type));
 }
 constexpr double kProducts = 3 * 2.0 * double(kRows) * kVocabulary * kWidth;
 
 void linear_cross_entropy(benchmark::State& state, torch::Dtype type) {
   Classifier c;
+  const int64_t chunk = state.range(0);
   ops::NarrowCopies copies(type);
-  report(state, logits_bytes(type), kProducts, type, [&] {
+  report(state, logits_bytes(type, type != torch::kBFloat16 || chunk != 0), kProducts, type, [&] {
     c.clear();
     const auto sum = ops::linear_cross_entropy(
         c.hidden, c.weight, c.bias, c.target,
-        {.copies = type == torch::kFloat ? nullptr : &copies, .chunk_rows = state.range(0)});
+        {.copies = type == torch::kFloat ? nullptr : &copies, .chunk_rows = chunk});
     (sum / kRows).backward();
   });
 }
 
 void torch_cross_entropy(benchmark::State& state, torch::Dtype type) {
   Classifier c;
-  report(state, logits_bytes(type), kProducts, type, [&] {
+  report(state, logits_bytes(type, true), kProducts, type, [&] {
     c.clear();
     const auto logits = at::linear(c.hidden.to(type), c.weight.to(type), c.bias.to(type));
     at::cross_entropy_loss(logits.to(torch::kFloat), c.target).backward();
@@ -157,6 +160,17 @@ void embedding_gradient(benchmark::State& state, bool ours) {
   });
 }
 
+// Forward: read and written; backward: the result and its gradient read, the input's written.
+void relu_dropout(benchmark::State& state, bool ours) {
+  const auto input = torch::randn({kRows, 16 * kWidth}, on_gpu(torch::kBFloat16)).requires_grad_();
+  const auto gradient = torch::randn({kRows, 16 * kWidth}, on_gpu(torch::kBFloat16));
+  report(state, 5.0 * double(input.nbytes()), 0, torch::kFloat, [&] {
+    input.mutable_grad().reset();
+    (ours ? ops::relu_dropout(input, 0.2) : at::dropout(at::relu(input), 0.2, /*train=*/true))
+        .backward(gradient);
+  });
+}
+
 void settings(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(kRepeats);
 }
@@ -177,6 +191,8 @@ BENCHMARK(torch_adamw)->Apply(settings);
 BENCHMARK(our_adamw)->Apply(settings);
 BENCHMARK_CAPTURE(embedding_gradient, torch, false)->Apply(settings);
 BENCHMARK_CAPTURE(embedding_gradient, ours, true)->Apply(settings);
+BENCHMARK_CAPTURE(relu_dropout, torch, false)->Apply(settings);
+BENCHMARK_CAPTURE(relu_dropout, ours, true)->Apply(settings);
 
 }  // namespace
 

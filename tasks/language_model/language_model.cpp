@@ -68,6 +68,7 @@ class LanguageModel : public Task {
                            .copies = products_ == Products::bf16 ? copies_ : nullptr,
                            .unsorted_embedding = fast_.embedding,
                            .fused_norm = fast_.norm,
+                           .fused_relu = fast_.relu,
                            .without_decoder = fast_.loss});
     model_ = model;
     return model;

@@ -6,6 +6,7 @@
 
 #include "operators/embedding.hpp"
 #include "operators/products.hpp"
+#include "operators/relu_dropout.hpp"
 #include "operators/residual_norm.hpp"
 #include "tasks/autocast.hpp"
 
@@ -58,6 +59,7 @@ class Layer : public torch::nn::Module {
   explicit Layer(const TransformerOptions& options)
       : copies_(options.copies),
         fused_norm_(options.fused_norm),
+        fused_relu_(options.fused_relu),
         dropout_(options.dropout),
         attention_(register_module("attention", std::make_shared<Attention>(options))),
         norm1_(register_module("norm1", torch::nn::LayerNorm(std::vector{options.width}))),
@@ -67,20 +69,26 @@ class Layer : public torch::nn::Module {
             register_module("linear2", torch::nn::Linear(options.feed_forward, options.width))),
         norm2_(register_module("norm2", torch::nn::LayerNorm(std::vector{options.width}))) {}
 
-  torch::Tensor forward(const torch::Tensor& input) {
-    const auto attended = add_and_norm(norm1_, input, attention_->forward(input));
-    return add_and_norm(norm2_, attended, feed_forward(attended));
+  // Both in and out: once for the residual sum, once for products, maybe narrower.
+  operators::Normed forward(const operators::Normed& input) {
+    const auto attended = add_and_norm(norm1_, input.output, attention_->forward(input.narrow));
+    return add_and_norm(norm2_, attended.output, feed_forward(attended.narrow));
   }
 
  private:
   torch::Tensor feed_forward(const torch::Tensor& input) {
-    const auto inner = drop(at::relu(linear(linear1_, input, copies_.get())));
-    return linear(linear2_, inner, copies_.get());
+    const auto inner = linear(linear1_, input, copies_.get());
+    const auto active = fused_relu_ ? operators::relu_dropout(inner, is_training() ? dropout_ : 0.0)
+                                    : drop(at::relu(inner));
+    return linear(linear2_, active, copies_.get());
   }
 
-  torch::Tensor add_and_norm(torch::nn::LayerNorm& norm, const torch::Tensor& residual,
-                             const torch::Tensor& added) const {
-    if (!fused_norm_) return norm(residual + drop(added));
+  operators::Normed add_and_norm(torch::nn::LayerNorm& norm, const torch::Tensor& residual,
+                                 const torch::Tensor& added) const {
+    if (!fused_norm_) {
+      const auto normed = norm(residual + drop(added));
+      return {normed, normed};
+    }
     return operators::residual_norm(residual, added, norm->weight, norm->bias,
                                     is_training() ? dropout_ : 0.0, norm->options.eps());
   }
@@ -90,7 +98,7 @@ class Layer : public torch::nn::Module {
   }
 
   std::shared_ptr<operators::NarrowCopies> copies_;
-  bool fused_norm_;
+  bool fused_norm_, fused_relu_;
   double dropout_;
   std::shared_ptr<Attention> attention_;
   torch::nn::LayerNorm norm1_;
@@ -112,6 +120,7 @@ torch::Tensor sinusoidal_positions(int64_t positions, int64_t width) {
 Transformer::Transformer(const TransformerOptions& options)
     : autocast_(options.bf16 && !options.copies),
       unsorted_embedding_(options.unsorted_embedding),
+      fused_norm_(options.fused_norm),
       without_decoder_(options.without_decoder),
       copies_(options.copies),
       embedding_(
@@ -128,9 +137,12 @@ torch::Tensor Transformer::forward(const torch::Tensor& input) {
   const Autocast autocast(input.device().type(), autocast_);
   const auto words =
       unsorted_embedding_ ? operators::embedding(embedding_->weight, input) : embedding_(input);
-  auto hidden = words + positions_.narrow(0, 0, input.size(1));
+  const auto first = words + positions_.narrow(0, 0, input.size(1));
+  operators::Normed hidden{first, first};
   for (const auto& layer : *layers_) hidden = layer->as<Layer>()->forward(hidden);
-  const auto last = norm_(hidden);
+  const auto last = fused_norm_ ? operators::layer_norm(hidden.output, norm_->weight, norm_->bias,
+                                                        norm_->options.eps())
+                                : norm_(hidden.output);
   return without_decoder_ ? last : linear(decoder_, last, copies_.get());
 }
 

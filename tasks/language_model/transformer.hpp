@@ -24,6 +24,7 @@ struct TransformerOptions {
   std::shared_ptr<operators::NarrowCopies> copies = nullptr;
   bool unsorted_embedding = false;  ///< operators/embedding.hpp
   bool fused_norm = false;          ///< operators/residual_norm.hpp
+  bool fused_relu = false;          ///< operators/relu_dropout.hpp
   bool without_decoder = false;     ///< forward() ends with what the decoder would get
 };
 
@@ -45,6 +46,7 @@ class Transformer : public Model {
  private:
   bool autocast_;
   bool unsorted_embedding_;
+  bool fused_norm_;
   bool without_decoder_;
   std::shared_ptr<operators::NarrowCopies> copies_;
   torch::nn::Embedding embedding_;

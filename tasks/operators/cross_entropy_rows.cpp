@@ -2,6 +2,8 @@
 
 #include <ATen/Functions.h>
 
+#include "operators/products.hpp"
+
 #ifdef USE_CUDA
 #include <c10/cuda/CUDAStream.h>
 
@@ -69,10 +71,6 @@ at::Tensor rows_by_kernels(const at::Tensor& logits, const at::Tensor& target,
 #endif
 
 }  // namespace
-
-at::ScalarType wide_type(at::ScalarType type) {
-  return type == at::kDouble ? at::kDouble : at::kFloat;
-}
 
 at::Tensor make_column_sums(int64_t rows, const at::Tensor& logits) {
   int64_t slabs = 1;

@@ -11,9 +11,6 @@ struct RowsOptions {
   double gradient_factor = 1;  ///< times this
 };
 
-/// The type that sums over rows and columns are made in.
-at::ScalarType wide_type(at::ScalarType type);
-
 /// Room for sums of columns over up to `rows` rows, zero: [anything, columns]. Their sum over the
 /// first dimension is what counts.
 at::Tensor make_column_sums(int64_t rows, const at::Tensor& logits);

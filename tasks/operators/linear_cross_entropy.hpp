@@ -21,7 +21,8 @@ struct LinearCrossEntropyOptions {
 /// A large vocabulary makes the logits the largest tensor of a model. Here they are kept once: the
 /// forward pass replaces them by their gradient and adds up the bias's on the way (as Hsu et al.,
 /// Liger Kernel, 2024, https://arxiv.org/abs/2410.10989, section 3.2). Without gradients
-/// (evaluation) no more than a chunk of them is ever there.
+/// (evaluation) no more than a chunk of them is ever there. On Hopper GPUs, of copies in bf16 that
+/// are not too wide and without smoothing, they are never kept at all (see exponential_loss.hpp).
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight,
                                 const at::Tensor& bias, const at::Tensor& target,
                                 const LinearCrossEntropyOptions& options = {});

@@ -27,6 +27,7 @@ struct Fast {
   bool optimizer = false;  ///< AdamW in one kernel, which writes the weights for bf16 products too
   bool embedding = false;  ///< the embedding's gradient without a sort
   bool norm = false;       ///< dropout, residual sum and layer norm in one
+  bool relu = false;       ///< ReLU and dropout in one
   bool graph = false;      ///< a whole step as one CUDA graph (see step_graph.hpp)
   bool all = false;        ///< asked for without naming any: what applies
 };

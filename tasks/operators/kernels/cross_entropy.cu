@@ -1,7 +1,6 @@
 // Two passes over the logits: each block reads a row, then each thread writes a few columns.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "device.cuh"
 #include "kernels.hpp"
@@ -70,13 +69,6 @@ __device__ Partial<T> reduced(Partial<T> mine) {
     }
   }
   return mine;
-}
-
-__device__ void refuse(int64_t target, int64_t row, int64_t vocabulary) {
-  printf("cross-entropy: target %lld in row %lld is none of %lld columns\n",
-         static_cast<long long>(target), static_cast<long long>(row),
-         static_cast<long long>(vocabulary));
-  __trap();
 }
 
 template <typename T, int N, bool kSmooth>

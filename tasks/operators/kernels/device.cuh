@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -73,6 +74,14 @@ template <typename T, int N>
 struct alignas(sizeof(T) * N) Vector {
   T values[N];
 };
+
+/// Stops the program: a target that is no word.
+__device__ inline void refuse(int64_t target, int64_t row, int64_t vocabulary) {
+  printf("cross-entropy: target %lld in row %lld is none of %lld columns\n",
+         static_cast<long long>(target), static_cast<long long>(row),
+         static_cast<long long>(vocabulary));
+  __trap();
+}
 
 inline void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;

@@ -36,6 +36,48 @@ void cross_entropy_gradients(const CrossEntropy& arguments, Stream stream);
 /// Into how many slabs so many rows are cut.
 int64_t slabs(int64_t rows);
 
+/// The last linear layer and its cross-entropy in one, for bf16 on Hopper GPUs. Logits are computed
+/// once and in no memory at any time (as in Wijmans et al., Cut Your Losses in Large-Vocabulary
+/// Language Models, 2024, https://arxiv.org/abs/2411.09009, who compute them twice); what is kept
+/// are their exponentials, shifted by the target's logit. bf16 has fp32's range, so that these need
+/// neither the greatest logit nor the softmax's denominator, which becomes a factor of the row.
+/// Where they come near that range, they are made again, shifted by the greatest logit. Sums are
+/// fp32.
+struct ExponentialLosses {
+  const void* hidden;     ///< bf16 [rows, width], as weight and bias; at multiples of 16 bytes
+  const void* weight;     ///< [vocabulary, width], likewise
+  const void* bias;       ///< [vocabulary]
+  const int64_t* target;  ///< [rows]: a word, or ignore_index; anything else stops the program
+  void* tiles;            ///< exponential_tile_bytes(rows, width), at a multiple of 16: room
+  float* shifts;          ///< [rows], likewise
+  float* partials;        ///< [exponential_parts(vocabulary), rows], likewise
+  float* losses;          ///< [rows]; 0 where ignored
+  float* factors;         ///< [rows]; 0 where ignored
+  void* exponentials;     ///< bf16 [rows, stride], or null: not wanted. Times its row's factor each
+                          ///< is the gradient of the sum of losses by the logit, at the target, too
+  int64_t rows, width, vocabulary;
+  int64_t stride;  ///< from row to row: vocabulary, up to a multiple of 8
+  int64_t ignore_index;
+};
+constexpr int64_t kMostExponentialWidth = 128;  ///< of multiples of 8
+
+bool has_exponential_losses(int device);
+/// Fills losses, factors and, where they are wanted, exponentials.
+void exponential_losses(const ExponentialLosses& arguments, Stream stream);
+int64_t exponential_tile_bytes(int64_t rows, int64_t width);
+int64_t exponential_parts(int64_t vocabulary);
+
+/// rows: bf16 [count, width]. Each times its factor and, behind it, the factor itself as the sum of
+/// two numbers, then zeros: a product with this has the columns' weighted sums in the columns from
+/// `width` on. result: bf16 [count, width + kWeightColumns]. width: up to 1,000.
+void weighted_rows(const void* rows, const float* factors, int64_t count, int64_t width,
+                   void* result, Stream stream);
+constexpr int64_t kWeightColumns = 8;  ///< products like multiples of 16 bytes
+/// both: such a product, [rows, width + kWeightColumns], width a multiple of 4. product: [rows,
+/// width]; sums: [rows].
+void split_sums(const float* both, int64_t rows, int64_t width, float* product, float* sums,
+                Stream stream);
+
 /// One parameter and all that belongs to it; each `size` numbers long.
 struct AdamWParameter {
   float* parameter;
@@ -69,13 +111,25 @@ struct Random {
   const int64_t* offset_at = nullptr;  ///< in a graph: to be added to offset
 };
 
+/// result = dropout(relu(input)), `size` numbers of `type`, fp32 or bf16, at multiples of 16 bytes.
+struct ReluDropout {
+  Type type;
+  int64_t size;
+  double dropout;  ///< probability; 0: none, and `random` is not used
+  Random random;
+};
+void relu_dropout(const ReluDropout& arguments, const void* input, void* result, Stream stream);
+/// gradient: the result's, whose zeros tell what was dropped.
+void relu_dropout_gradient(const ReluDropout& arguments, const void* result, const void* gradient,
+                           void* input_gradient, Stream stream);
+
 /// The layer norm of residual + dropout(added), and what its gradient needs of it. All but `added`
 /// are fp32; [rows, width], or as said.
 struct ResidualNorm {
   Type type;  ///< of `added`: fp32 or bf16
   int64_t rows, width;
   const float* residual;
-  const void* added;
+  const void* added;    ///< null: nothing, and `sum` is not used forward
   const float* weight;  ///< [width]
   const float* bias;    ///< [width]
   double epsilon;
@@ -87,14 +141,16 @@ struct ResidualNorm {
 };
 constexpr int64_t kMostNormWidth = 1024;  ///< of multiples of 4
 
-void residual_norm(const ResidualNorm& arguments, float* output, Stream stream);
+/// narrow: the output once more, as bf16; null: not wanted.
+void residual_norm(const ResidualNorm& arguments, float* output, void* narrow, Stream stream);
 
 struct ResidualNormGradients {
-  const float* output;
+  const float* output;  ///< null: zero, as `narrow`
+  const void* narrow;   ///< bf16, to be added to output
   float* residual;
-  void* added;
-  float*
-      parameters;  ///< [norm_blocks(rows), 2, width]: sums of weight's and bias's, to be added up
+  void* added;        ///< null: not wanted
+  float* blocks;      ///< [norm_blocks(rows), 2, width], room for sums
+  float* parameters;  ///< [2, width]: weight's and bias's
 };
 void residual_norm_gradients(const ResidualNorm& arguments, const ResidualNormGradients& gradients,
                              Stream stream);

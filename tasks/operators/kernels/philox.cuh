@@ -1,6 +1,6 @@
 #pragma once
-/// Random bits that a kernel can make again: Philox 4x32 with ten rounds (Salmon et al. 2011,
-/// https://doi.org/10.1145/2063384.2063405), torch's own generator on GPUs.
+/// Random bits that a kernel can make again, and dropout of them: Philox 4x32 with ten rounds
+/// (Salmon et al. 2011, https://doi.org/10.1145/2063384.2063405), torch's own generator on GPUs.
 #include <cstdint>
 
 #include "kernels.hpp"
@@ -28,6 +28,19 @@ __device__ inline PhiloxBits philox(const Random& random, uint64_t subsequence) 
     key1 += 0xBB67AE85u;
   }
   return c;
+}
+
+/// What four elements from `element` on are multiplied by: 0, or 1 / (1 - dropout).
+__device__ inline void dropout_factors(const Random& random, double dropout, int64_t element,
+                                       float (&result)[4]) {
+  for (float& factor : result) factor = 1;
+  if (dropout == 0) return;
+  const auto bits = philox(random, static_cast<uint64_t>(element) / 4);
+  const auto probability = static_cast<float>(dropout);
+  for (int j = 0; j < 4; ++j) {
+    const float uniform = static_cast<float>(bits.values[j] >> 8) * 0x1p-24f;
+    result[j] = uniform < probability ? 0 : 1 / (1 - probability);
+  }
 }
 
 }  // namespace tasks::operators::kernels

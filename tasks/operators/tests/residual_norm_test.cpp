@@ -22,7 +22,10 @@ class ResidualNormTest : public OnDevice {
     const std::vector<torch::Tensor> leaves{leaf(c.residual, torch::kFloat), leaf(c.added, type),
                                             leaf(c.weight, torch::kFloat),
                                             leaf(c.bias, torch::kFloat)};
-    const auto output = residual_norm(leaves[0], leaves[1], leaves[2], leaves[3], dropout);
+    const auto [output, narrow] =
+        residual_norm(leaves[0], leaves[1], leaves[2], leaves[3], dropout);
+    EXPECT_EQ(narrow.dtype(), type);
+    EXPECT_TRUE(torch::equal(narrow, output.to(type)));
     output.backward(c.scale.to(GetParam()));
     std::vector<torch::Tensor> all{output.detach()};
     for (const auto& tensor : leaves) all.push_back(tensor.grad());
@@ -64,6 +67,45 @@ TEST_P(ResidualNormTest, IsTorchsAtOddSizes) {
         expect_near(ours(c, type, 0), wanted(c, type, torch::ones({})), type);
       }
     }
+  }
+}
+
+TEST_P(ResidualNormTest, GradientsOfBothOutputsAddUp) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    for (const bool both : {false, true}) {
+      SCOPED_TRACE(testing::Message() << type << (both ? " both" : " the narrow one"));
+      auto c = make_case(33, 12);
+      const std::vector<torch::Tensor> leaves{leaf(c.residual, torch::kFloat), leaf(c.added, type),
+                                              leaf(c.weight, torch::kFloat),
+                                              leaf(c.bias, torch::kFloat)};
+      const auto [output, narrow] = residual_norm(leaves[0], leaves[1], leaves[2], leaves[3], 0);
+      const auto of_narrow = torch::randn({33, 12}).to(type);
+      auto sum = (narrow * of_narrow.to(GetParam())).to(torch::kFloat).sum();
+      if (both) sum = sum + (output * c.scale.to(GetParam())).sum();
+      sum.backward();
+      c.scale = of_narrow.to(torch::kFloat) + (both ? c.scale : torch::zeros({}));
+      auto all = std::vector{output.detach()};
+      for (const auto& tensor : leaves) all.push_back(tensor.grad());
+      expect_near(all, wanted(c, type, torch::ones({})), type);
+    }
+  }
+}
+
+TEST_P(ResidualNormTest, NormsAlsoWithoutAnythingAdded) {
+  for (const int64_t width : {4, 7, 128, 516, 1028}) {
+    SCOPED_TRACE(width);
+    auto c = make_case(300, width);
+    c.added.zero_();
+    const auto exact = wanted(c, torch::kFloat, torch::ones({}));
+    const auto input = leaf(c.residual, torch::kFloat), weight = leaf(c.weight, torch::kFloat),
+               bias = leaf(c.bias, torch::kFloat);
+    const auto output = layer_norm(input, weight, bias);
+    output.backward(c.scale.to(GetParam()));
+    EXPECT_LE(relative_error(output.detach(), exact[0]), 3e-6);
+    EXPECT_LE(relative_error(input.grad(), exact[1]), 3e-6);
+    EXPECT_LE(relative_error(weight.grad(), exact[3]), 3e-6);
+    EXPECT_LE(relative_error(bias.grad(), exact[4]), 3e-6);
+    EXPECT_TRUE(torch::equal(input.detach().cpu(), c.residual));
   }
 }
 
