@@ -70,6 +70,18 @@ TEST(MonitorRecord, IsReadAsItWasWritten) {
   EXPECT_FALSE(record.cut_short);
 }
 
+TEST(MonitorRecord, ACollectiveOnAGpuBeginsWithItsKernel) {
+  auto writer = ten_steps();
+  writer.all_reduce(0, 1.25, 1.5).all_reduce(1, 1.25, 1.75, 0.125);
+  const auto calls = read(writer).collectives;
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_NEAR(calls[0].begin, 1.25, 1e-6);
+  EXPECT_EQ(calls[0].on_gpu, 0);
+  EXPECT_NEAR(calls[1].begin, 1.625, 1e-6);
+  EXPECT_NEAR(calls[1].end, 1.75, 1e-6);
+  EXPECT_NEAR(calls[1].on_gpu, 0.125, 1e-9);
+}
+
 TEST(MonitorRecord, OfAKilledRankHoldsWhatWasSampled) {
   auto writer = ten_steps();
   auto half = writer;

@@ -142,6 +142,27 @@ TEST(MonitorRules, Straggler) {
   EXPECT_THAT(first_of(run), AllOf(HasSubstr("Rank 2 arrives 40."), HasSubstr("100 %")));
 }
 
+// Hosts run ahead of their GPUs, one more than another: what tells is how long kernels waited.
+TEST(MonitorRules, AStragglerOnGpusIsTheOneWhoseCollectivesAreShort) {
+  auto run = healthy_run({.ranks = 4, .gpus = true});
+  for (auto& record : run.ranks) {
+    const double waits = record.rank() == 2 ? 0.001 : 0.031;
+    for (auto& call : record.collectives) {
+      call.on_gpu = waits;
+      call.begin = call.end - waits;
+    }
+  }
+  EXPECT_THAT(ids_of(run), ElementsAre("straggler"));
+  EXPECT_THAT(first_of(run), AllOf(HasSubstr("Rank 2 arrives 30."), HasSubstr("100 %")));
+  for (auto& record : run.ranks) {
+    for (auto& call : record.collectives) {
+      call.on_gpu = 0.001;
+      call.begin = call.end - (record.rank() == 2 ? 0.001 : 0.031);
+    }
+  }
+  EXPECT_THAT(ids_of(run), ElementsAre("nothing_stands_out"));
+}
+
 TEST(MonitorRules, ALateCallNowAndThenIsNoStraggler) {
   auto run = healthy_run({.ranks = 4});
   for (size_t i = 0; i < run.ranks[2].collectives.size(); i += 5) {

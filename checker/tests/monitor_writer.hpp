@@ -68,9 +68,11 @@ class RecordWriter {
     add(format::Kind::step, end, record);
     return add(format::Kind::loss, end, format::LossRecord{number, loss});
   }
-  RecordWriter& all_reduce(uint64_t sequence, double begin, double end) {
+  /// on_gpu: seconds that its kernel ran; 0: not known, as on CPUs.
+  RecordWriter& all_reduce(uint64_t sequence, double begin, double end, double on_gpu = 0) {
     format::CollectiveRecord record{};
     record.begin = at(begin);
+    record.on_gpu = static_cast<uint64_t>(on_gpu * 1e9);
     record.sequence = sequence;
     record.bytes = 4096;
     record.op_type = 1;

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "distributed_utils/monitoring.hpp"
 #include "recorded_call.hpp"
 
 namespace distributed_utils::detail {
@@ -41,11 +42,22 @@ class Poller {
     uint64_t sequence;
   };
 
+  // Of an ended work that was timed; else 0, which c10d says by an exception.
+  static uint64_t nanoseconds_of(c10d::Work& work) {
+    try {
+      return static_cast<uint64_t>(work.getDuration() * 1e6F);
+    } catch (const std::exception&) {
+      return 0;
+    }
+  }
+
   // True once the work has ended. An aborted one may throw when it is asked.
   static bool ended(const Pending& pending) {
     try {
       if (!pending.work->isCompleted()) return false;
-      record_completed(pending.group, pending.sequence, pending.work->exception() != nullptr);
+      const bool failed = pending.work->exception() != nullptr;
+      record_completed(pending.group, pending.sequence, failed,
+                       failed || !monitoring::enabled() ? 0 : nanoseconds_of(*pending.work));
     } catch (const std::exception&) {
       record_completed(pending.group, pending.sequence, true);
     }

@@ -124,10 +124,11 @@ bool passes_the_wrapper(ProcessGroup& group, c10::DeviceType device) {
 }
 
 std::unique_ptr<Followed> follow(std::shared_ptr<RecordedGroup> group, const RecordedCall& call,
-                                 const std::vector<at::Tensor>& tensors) {
+                                 const std::vector<at::Tensor>& tensors, bool on_gpu) {
   auto followed = std::make_unique<Followed>();
-  followed->sequence = record_issued(*group, call, tensors);
+  followed->sequence = record_issued(*group, call, tensors, on_gpu);
   followed->group = std::move(group);
+  followed->on_gpu = on_gpu;
   return followed;
 }
 
@@ -147,10 +148,11 @@ std::unique_ptr<at::ObserverContext> begin_operator(const Operator& op,
     if (op.root && group && call.root < 0 && input.isInt()) call.root = input.toInt();
   }
   if (!group || passes_the_wrapper(*group, device)) return nullptr;
-  auto followed = follow(number_of(group), call, tensors);
+  const auto backend = group->getBackend(device);
+  const bool on_gpu = device == c10::kCUDA && runs_on_gpu(backend->getBackendName());
+  if (on_gpu) time_collectives(*backend);
+  auto followed = follow(number_of(group), call, tensors, on_gpu);
   followed->unannounced.emplace();
-  followed->on_gpu =
-      device == c10::kCUDA && runs_on_gpu(group->getBackend(device)->getBackendName());
   return followed;
 }
 
@@ -161,7 +163,7 @@ std::unique_ptr<at::ObserverContext> begin_gloo(const Operator& op,
   for (const auto& input : inputs) {
     if (op.tensors == 0 && input.isTensor()) tensors.push_back(input.toTensor());
   }
-  return follow(group, {.type = op.type}, tensors);
+  return follow(group, {.type = op.type}, tensors, /*on_gpu=*/false);
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {

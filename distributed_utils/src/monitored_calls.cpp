@@ -14,6 +14,7 @@ struct Issued {
   uint64_t begin;
   uint64_t bytes;
   uint8_t op_type;
+  bool queued;
 };
 
 // The collectives of this process: those under way and the sums of those that have ended.
@@ -21,13 +22,14 @@ struct Calls {
   std::mutex mutex;
   std::map<std::pair<uint32_t, uint64_t>, Issued> under_way;  // by group and sequence
   std::map<uint8_t, monitoring::TrafficRecord> ended;         // by type
-  uint64_t busy = 0;        // time in which at least one was under way, up to busy_until
+  uint64_t on_host = 0;     // of those under way, the ones that are not queued
+  uint64_t busy = 0;        // time in which at least one of these was, up to busy_until
   uint64_t busy_until = 0;  // counted up to here, while one is
   bool changed = false;
 
   // Counts the time since it was last called, if any collective was under way.
   void count(uint64_t now) {
-    if (!under_way.empty() && now > busy_until) busy += now - busy_until;
+    if (on_host > 0 && now > busy_until) busy += now - busy_until;
     busy_until = now;
   }
 };
@@ -48,16 +50,18 @@ void monitor_group(uint32_t group, const std::string& name, int rank, int size) 
   monitoring::record_named(monitoring::Kind::group, record, name);
 }
 
-void monitor_issued(uint32_t group, uint64_t sequence, uint8_t op_type, uint64_t bytes) {
+void monitor_issued(uint32_t group, uint64_t sequence, uint8_t op_type, uint64_t bytes,
+                    bool queued) {
   if (!monitoring::enabled()) return;
   Calls& all = calls();
   const std::lock_guard lock(all.mutex);
   const uint64_t now = monitoring::now();
   all.count(now);
-  all.under_way[{group, sequence}] = {now, bytes, op_type};
+  all.under_way[{group, sequence}] = {now, bytes, op_type, queued};
+  if (!queued) ++all.on_host;
 }
 
-void monitor_ended(uint32_t group, uint64_t sequence, bool failed) {
+void monitor_ended(uint32_t group, uint64_t sequence, bool failed, uint64_t on_gpu) {
   if (!monitoring::enabled()) return;
   const uint64_t now = monitoring::now();
   monitoring::CollectiveRecord record{};
@@ -69,13 +73,19 @@ void monitor_ended(uint32_t group, uint64_t sequence, bool failed) {
     all.count(now);
     const Issued issued = found->second;
     all.under_way.erase(found);
+    if (issued.queued) {
+      all.busy += on_gpu;  // a group's run one after the other
+    } else {
+      --all.on_host;
+    }
     auto& sum = all.ended[issued.op_type];
     sum.op_type = issued.op_type;
     ++sum.calls;
     sum.bytes += issued.bytes;
-    sum.nanoseconds += now - issued.begin;
+    sum.nanoseconds += on_gpu > 0 ? on_gpu : now - issued.begin;
     all.changed = true;
     record = {.begin = issued.begin,
+              .on_gpu = on_gpu,
               .sequence = sequence,
               .bytes = issued.bytes,
               .group = group,

@@ -9,10 +9,11 @@ namespace distributed_utils::detail {
 
 void monitor_group(uint32_t group, const std::string& name, int rank, int size);
 
-/// A call is about to be made.
-void monitor_issued(uint32_t group, uint64_t sequence, uint8_t op_type, uint64_t bytes);
-/// It has ended.
-void monitor_ended(uint32_t group, uint64_t sequence, bool failed);
+/// A call is about to be made. queued: on a GPU, where it waits for what was called before it.
+void monitor_issued(uint32_t group, uint64_t sequence, uint8_t op_type, uint64_t bytes,
+                    bool queued);
+/// It has ended. on_gpu: nanoseconds that it ran there; 0: not known.
+void monitor_ended(uint32_t group, uint64_t sequence, bool failed, uint64_t on_gpu);
 
 /// Records what all collectives so far amount to, by type.
 void record_traffic();

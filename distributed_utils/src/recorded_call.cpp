@@ -87,7 +87,7 @@ std::shared_ptr<RecordedGroup> record_group(const std::string& name, int rank, i
 }
 
 uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
-                       const std::vector<at::Tensor>& tensors) {
+                       const std::vector<at::Tensor>& tensors, bool on_gpu) {
   const auto frames = recording::enabled() ? frames_of_call() : Frames();
   uint64_t size = 0;
   recording::CollectiveRecord record = {
@@ -111,12 +111,12 @@ uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
   append(payload, &record, 1);
   append(payload, frames.data(), frames.size());
   recording::record(recording::Kind::collective, payload);
-  monitor_issued(group.number, record.sequence, record.op_type, size);
+  monitor_issued(group.number, record.sequence, record.op_type, size, on_gpu);
   return record.sequence;
 }
 
-void record_completed(uint32_t group, uint64_t sequence, bool failed) {
-  monitor_ended(group, sequence, failed);
+void record_completed(uint32_t group, uint64_t sequence, bool failed, uint64_t on_gpu) {
+  monitor_ended(group, sequence, failed, on_gpu);
   const recording::CompletedRecord record = {sequence, group, failed ? 1U : 0U};
   recording::record(recording::Kind::completed, std::as_bytes(std::span(&record, 1)));
 }
@@ -124,6 +124,12 @@ void record_completed(uint32_t group, uint64_t sequence, bool failed) {
 void record_shutdown(uint64_t group) { recording::record_number(recording::Kind::shutdown, group); }
 
 bool runs_on_gpu(const std::string& backend) { return backend == "nccl"; }
+
+void time_collectives(c10d::Backend& backend) {
+  if (monitoring::enabled() && runs_on_gpu(backend.getBackendName())) {
+    backend.enableCollectivesTiming();
+  }
+}
 
 bool record_end_of(const c10::intrusive_ptr<c10d::Work>& work, uint32_t group, uint64_t sequence,
                    bool on_gpu) {

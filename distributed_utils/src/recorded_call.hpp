@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
@@ -35,10 +36,13 @@ struct RecordedCall {
 
 /// Writes the record of a call about to be made, and returns its number in the group.
 uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
-                       const std::vector<at::Tensor>& tensors);
+                       const std::vector<at::Tensor>& tensors, bool on_gpu);
 
-/// Writes the record of a collective's end.
-void record_completed(uint32_t group, uint64_t sequence, bool failed);
+/// Writes the record of a collective's end. on_gpu: nanoseconds that it ran there; 0: not known.
+void record_completed(uint32_t group, uint64_t sequence, bool failed, uint64_t on_gpu = 0);
+
+/// Has a monitored process's backend measure how long its collectives run on the GPU.
+void time_collectives(c10d::Backend& backend);
 
 /// Writes the record of a group's being shut down.
 void record_shutdown(uint64_t group);

@@ -165,7 +165,7 @@ class RecordingBackend : public c10d::Backend {
 
  private:
   uint64_t issue(const RecordedCall& call, const Tensors& tensors) {
-    return record_issued(*group_, call, tensors);
+    return record_issued(*group_, call, tensors, on_gpu_);
   }
 
   /// Makes the call and has its end recorded. Gloo's own announcement of it is kept from the
@@ -189,6 +189,7 @@ class RecordingBackend : public c10d::Backend {
 c10::intrusive_ptr<c10d::Backend> wrap_recorded(c10::intrusive_ptr<c10d::Backend> backend,
                                                 std::shared_ptr<RecordedGroup> group) {
   if (!group) return backend;
+  time_collectives(*backend);
   return c10::make_intrusive<RecordingBackend>(std::move(backend), std::move(group));
 }
 

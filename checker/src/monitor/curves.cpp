@@ -166,8 +166,7 @@ std::vector<Chart> training_curves(const Run& run, const Figures& figures) {
                                validation_of(figures, &EvaluationFigures::time)},
                     .from_zero = false});
   charts.push_back({.title = "Speed",
-                    .note = "all ranks together, step by step",
-                    .y_unit = "tokens/s",
+                    .note = "tokens/s of all ranks together, step by step",
                     .series = {std::move(speed)}});
   Chart times{.title = "Time of a step", .x_unit = "step", .y_unit = "s", .series = {}};
   for (const auto& record : run.ranks) {

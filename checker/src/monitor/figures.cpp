@@ -86,10 +86,12 @@ void add_lateness(const Run& run, Figures& figures) {
   std::vector<std::vector<double>> late(run.ranks.size());
   std::vector<double> last(run.ranks.size());
   for (const auto& meeting : meetings_of(run)) {
+    const bool on_gpus = meeting.parts.front()->on_gpu > 0;
+    if (on_gpus && !synchronizes(meeting.parts.front()->op_type)) continue;
     ++figures.compared;
     std::vector<std::pair<double, size_t>> begins;  // sorted, with the index of the rank
     for (size_t i = 0; i < meeting.parts.size(); ++i) {
-      begins.emplace_back(meeting.parts[i]->begin, meeting.ranks[i]);
+      begins.emplace_back(arrival(meeting, i), meeting.ranks[i]);
     }
     std::ranges::sort(begins);
     const size_t middle = (begins.size() - 1) / 2;  // of all but one

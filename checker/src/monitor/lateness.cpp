@@ -40,6 +40,12 @@ std::vector<Meeting> meetings_of(const Run& run) {
   return meetings;
 }
 
+double arrival(const Meeting& meeting, size_t part) {
+  const auto known = [](const Collective* call) { return call->on_gpu > 0; };
+  if (std::ranges::all_of(meeting.parts, known)) return -meeting.parts[part]->on_gpu;
+  return meeting.parts[part]->begin;
+}
+
 std::map<std::string, double> clock_offsets(const Run& run) {
   // Of a few ends nothing is concluded, nor of less than a collective's own end may vary.
   constexpr size_t kLeastEnds = 5;

@@ -78,7 +78,9 @@ std::string shares(const Run& run, const Figures& figures) {
   if (run.on_gpus()) {
     html +=
         " The times of phases are the host's: a GPU computes on after a call returns, so that "
-        "the phase that waits for it seems long. Ends of collectives on GPUs are known to 2 ms.";
+        "the phase that waits for it seems long. Collectives are shown as long as their kernels "
+        "ran; "
+        "when these ended is known to 2 ms.";
   }
   return html + "</p>\n";
 }

@@ -226,8 +226,10 @@ class Reader {
   void take_collective(double time, std::string_view payload) {
     const auto call = head_of<format::CollectiveRecord>(payload);
     if (!call) return;
-    into_.collectives.push_back({seconds(call->begin), time, call->sequence, call->bytes,
-                                 call->group, call->op_type, call->failed != 0});
+    const double on_gpu = static_cast<double>(call->on_gpu) * 1e-9;
+    into_.collectives.push_back({on_gpu > 0 ? time - on_gpu : seconds(call->begin), time,
+                                 call->sequence, call->bytes, call->group, call->op_type,
+                                 call->failed != 0, on_gpu});
   }
 
   RankRecord& into_;

@@ -47,11 +47,12 @@ struct Span {
 };
 
 struct Collective {
-  double begin = 0, end = 0;
+  double begin = 0, end = 0;  ///< of its kernel, if on_gpu is known
   uint64_t sequence = 0, bytes = 0;
   uint32_t group = 0;
   uint8_t op_type = 0;
   bool failed = false;
+  double on_gpu = 0;  ///< how long its kernel ran; 0: not known
 };
 
 /// One rank's part of the loss of a split.

@@ -42,7 +42,7 @@ enum class Kind : uint16_t {
 enum class Phase : uint32_t { data, forward, backward, optimizer, evaluation, checkpoint };
 constexpr size_t kStepPhases = 4;  ///< the first four belong to a step
 
-constexpr uint64_t kMagic = 0x31304e4f4d53574c;  // of format 1
+constexpr uint64_t kMagic = 0x32304e4f4d53574c;  // of format 2
 constexpr uint64_t kAlignment = 16;
 constexpr uint64_t kChunk = 256 << 10;
 constexpr const char* kExtension = ".monitor";
@@ -133,7 +133,8 @@ struct EvaluationRecord {
 };
 
 struct CollectiveRecord {
-  uint64_t begin;
+  uint64_t begin;     ///< when it was called
+  uint64_t on_gpu;    ///< how long its kernel ran, waiting for others included; 0: not known
   uint64_t sequence;  ///< of the group, from 0
   uint64_t bytes;     ///< in the tensors that this rank gave
   uint32_t group;
@@ -146,7 +147,7 @@ struct TrafficRecord {
   uint64_t op_type;      ///< c10d::OpType
   uint64_t calls;        ///< that have ended
   uint64_t bytes;        ///< in the tensors that this rank gave
-  uint64_t nanoseconds;  ///< the sum of their times
+  uint64_t nanoseconds;  ///< the sum of their times, on the GPU where these are known
 };
 
 struct MemoryRecord {
