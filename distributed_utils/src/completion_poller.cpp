@@ -1,5 +1,7 @@
 #include "completion_poller.hpp"
 
+#include <c10/util/env.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -7,7 +9,6 @@
 #include <mutex>
 #include <thread>
 
-#include "distributed_utils/monitoring.hpp"
 #include "recorded_call.hpp"
 
 namespace distributed_utils::detail {
@@ -42,8 +43,11 @@ class Poller {
     uint64_t sequence;
   };
 
-  // Of an ended work that was timed; else 0, which c10d says by an exception.
+  // Of an ended work that NCCL's backend was told to time (not by us: it costs some of the overlap
+  // with other kernels); else 0.
   static uint64_t nanoseconds_of(c10d::Work& work) {
+    static const bool timed = c10::utils::check_env("TORCH_NCCL_ENABLE_TIMING").value_or(false);
+    if (!timed) return 0;
     try {
       return static_cast<uint64_t>(work.getDuration() * 1e6F);
     } catch (const std::exception&) {
@@ -57,7 +61,7 @@ class Poller {
       if (!pending.work->isCompleted()) return false;
       const bool failed = pending.work->exception() != nullptr;
       record_completed(pending.group, pending.sequence, failed,
-                       failed || !monitoring::enabled() ? 0 : nanoseconds_of(*pending.work));
+                       failed ? 0 : nanoseconds_of(*pending.work));
     } catch (const std::exception&) {
       record_completed(pending.group, pending.sequence, true);
     }

@@ -148,9 +148,8 @@ std::unique_ptr<at::ObserverContext> begin_operator(const Operator& op,
     if (op.root && group && call.root < 0 && input.isInt()) call.root = input.toInt();
   }
   if (!group || passes_the_wrapper(*group, device)) return nullptr;
-  const auto backend = group->getBackend(device);
-  const bool on_gpu = device == c10::kCUDA && runs_on_gpu(backend->getBackendName());
-  if (on_gpu) time_collectives(*backend);
+  const bool on_gpu =
+      device == c10::kCUDA && runs_on_gpu(group->getBackend(device)->getBackendName());
   auto followed = follow(number_of(group), call, tensors, on_gpu);
   followed->unannounced.emplace();
   return followed;

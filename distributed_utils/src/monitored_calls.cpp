@@ -82,7 +82,7 @@ void monitor_ended(uint32_t group, uint64_t sequence, bool failed, uint64_t on_g
     sum.op_type = issued.op_type;
     ++sum.calls;
     sum.bytes += issued.bytes;
-    sum.nanoseconds += on_gpu > 0 ? on_gpu : now - issued.begin;
+    sum.nanoseconds += issued.queued ? on_gpu : now - issued.begin;
     all.changed = true;
     record = {.begin = issued.begin,
               .on_gpu = on_gpu,

@@ -125,12 +125,6 @@ void record_shutdown(uint64_t group) { recording::record_number(recording::Kind:
 
 bool runs_on_gpu(const std::string& backend) { return backend == "nccl"; }
 
-void time_collectives(c10d::Backend& backend) {
-  if (monitoring::enabled() && runs_on_gpu(backend.getBackendName())) {
-    backend.enableCollectivesTiming();
-  }
-}
-
 bool record_end_of(const c10::intrusive_ptr<c10d::Work>& work, uint32_t group, uint64_t sequence,
                    bool on_gpu) {
   if (on_gpu) {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
@@ -40,9 +39,6 @@ uint64_t record_issued(RecordedGroup& group, const RecordedCall& call,
 
 /// Writes the record of a collective's end. on_gpu: nanoseconds that it ran there; 0: not known.
 void record_completed(uint32_t group, uint64_t sequence, bool failed, uint64_t on_gpu = 0);
-
-/// Has a monitored process's backend measure how long its collectives run on the GPU.
-void time_collectives(c10d::Backend& backend);
 
 /// Writes the record of a group's being shut down.
 void record_shutdown(uint64_t group);

@@ -189,7 +189,6 @@ class RecordingBackend : public c10d::Backend {
 c10::intrusive_ptr<c10d::Backend> wrap_recorded(c10::intrusive_ptr<c10d::Backend> backend,
                                                 std::shared_ptr<RecordedGroup> group) {
   if (!group) return backend;
-  time_collectives(*backend);
   return c10::make_intrusive<RecordingBackend>(std::move(backend), std::move(group));
 }
 

@@ -50,6 +50,12 @@ double waiting_share(const RankRecord& record) {
   return ratio(waits, steps);
 }
 
+// A host runs ahead of its GPU: from the call of a collective to its end says nothing there.
+bool tells_times(const RankRecord& record) {
+  return !record.device.starts_with("cuda") ||
+         std::ranges::any_of(record.collectives, [](const auto& call) { return call.on_gpu > 0; });
+}
+
 RankFigures figures_of_rank(const RankRecord& record) {
   RankFigures figures;
   figures.rank = record.rank();
@@ -64,7 +70,7 @@ RankFigures figures_of_rank(const RankRecord& record) {
     for (size_t i = 0; i < kStepPhases; ++i) figures.shares[i] += step.phases[i];
   }
   for (auto& share : figures.shares) share = ratio(share, time);
-  figures.collectives = ratio(collectives, time);
+  if (tells_times(record)) figures.collectives = ratio(collectives, time);
   figures.tokens_per_second = ratio(targets, time);
   figures.targets_per_step = ratio(targets, static_cast<double>(record.steps.size()));
   figures.step_time = median(std::move(durations));
@@ -85,6 +91,7 @@ RankFigures figures_of_rank(const RankRecord& record) {
 void add_lateness(const Run& run, Figures& figures) {
   std::vector<std::vector<double>> late(run.ranks.size());
   std::vector<double> last(run.ranks.size());
+  if (!std::ranges::all_of(run.ranks, tells_times)) return;
   for (const auto& meeting : meetings_of(run)) {
     const bool on_gpus = meeting.parts.front()->on_gpu > 0;
     if (on_gpus && !synchronizes(meeting.parts.front()->op_type)) continue;

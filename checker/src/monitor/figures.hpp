@@ -14,7 +14,9 @@ struct RankFigures {
   uint32_t rank = 0;
   double step_time = 0;                      ///< median, seconds
   std::array<double, kStepPhases> shares{};  ///< of the time in steps, by phase
-  double collectives = 0;        ///< share of the time in steps in which at least one was under way
+  /// Share of the time in steps in which at least one was under way; on GPUs known only if their
+  /// kernels were timed.
+  std::optional<double> collectives;
   double waiting = 0;            ///< share in which backward only waits for them; CPUs alone tell
   double tokens_per_second = 0;  ///< targets, in the time of steps
   double targets_per_step = 0;

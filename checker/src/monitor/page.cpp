@@ -68,7 +68,7 @@ std::string shares(const Run& run, const Figures& figures) {
   for (const auto& rank : figures.ranks) {
     html += "<tr><th>" + std::to_string(rank.rank) + "<td class=wide>" + share_bar(rank);
     for (const double share : rank.shares) html += "<td>" + shown_share(share);
-    html += "<td>" + shown_share(rank.collectives) + "<td>" +
+    html += "<td>" + (rank.collectives ? shown_share(*rank.collectives) : "–") + "<td>" +
             (figures.compared > 0 && rank.lateness > 0 ? shown_seconds(rank.lateness) : "–") + "\n";
   }
   html +=
@@ -77,10 +77,10 @@ std::string shares(const Run& run, const Figures& figures) {
       "collective.";
   if (run.on_gpus()) {
     html +=
-        " The times of phases are the host's: a GPU computes on after a call returns, so that "
-        "the phase that waits for it seems long. Collectives are shown as long as their kernels "
-        "ran; "
-        "when these ended is known to 2 ms.";
+        " The times of phases are the host's: a GPU computes on after a call returns, so that the "
+        "phase that waits for it seems long. Ends of collectives on GPUs are known to 2 ms; how "
+        "long they ran, and who comes late, where TORCH_NCCL_ENABLE_TIMING=1 was set, which costs "
+        "some of the overlap.";
   }
   return html + "</p>\n";
 }
@@ -93,8 +93,9 @@ std::string communication(const Figures& figures) {
   for (const auto& one : figures.collectives) {
     html += "<tr><th>" + escaped(one.name) + "<td>" + shown_count(one.calls) + "<td>" +
             shown_bytes(one.bytes) + "<td>" + shown_bytes(one.bytes / one.calls) + "<td>" +
-            shown_seconds(one.seconds / one.calls) + "<td>" +
-            (one.seconds > 0 ? shown_bytes(one.bytes / one.seconds) + "/s" : "–") + "\n";
+            (one.seconds > 0 ? shown_seconds(one.seconds / one.calls) + "<td>" +
+                                   shown_bytes(one.bytes / one.seconds) + "/s\n"
+                             : "–<td>–\n");
   }
   return html +
          "</tbody></table><p class=soft>Time until the last rank has come counts, "

@@ -147,7 +147,7 @@ struct TrafficRecord {
   uint64_t op_type;      ///< c10d::OpType
   uint64_t calls;        ///< that have ended
   uint64_t bytes;        ///< in the tensors that this rank gave
-  uint64_t nanoseconds;  ///< the sum of their times, on the GPU where these are known
+  uint64_t nanoseconds;  ///< the sum of their times; on GPUs of those that are known
 };
 
 struct MemoryRecord {
