@@ -117,6 +117,15 @@ TEST(MonitorPage, OfALongRunOnManyRanksStaysSmall) {
   EXPECT_THAT(page, HasSubstr(">rank 63<"));
 }
 
+// A host runs ahead of its GPU: what lies between a call and its end is mostly a queue.
+TEST(MonitorTimeline, ShowsQueuesOnGpusAsSuch) {
+  auto run = healthy_run({.ranks = 2, .gpus = true});
+  EXPECT_THAT(draw_timelines(run), AllOf(HasSubstr("<rect class=q "), HasSubstr("GPU's queue"),
+                                         Not(HasSubstr("<rect class=c "))));
+  for (auto& record : run.ranks) record.collectives.front().on_gpu = 1e-3;
+  EXPECT_THAT(draw_timelines(run), AllOf(HasSubstr("<rect class=c "), Not(HasSubstr("class=q"))));
+}
+
 TEST(MonitorTimeline, TakesAsManyStepsAsFit) {
   const auto run = healthy_run({.ranks = 4, .steps = 100});
   const auto window = window_around(run, 50, 400);  // 20 marks a step

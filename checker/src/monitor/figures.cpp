@@ -50,12 +50,6 @@ double waiting_share(const RankRecord& record) {
   return ratio(waits, steps);
 }
 
-// A host runs ahead of its GPU: from the call of a collective to its end says nothing there.
-bool tells_times(const RankRecord& record) {
-  return !record.device.starts_with("cuda") ||
-         std::ranges::any_of(record.collectives, [](const auto& call) { return call.on_gpu > 0; });
-}
-
 RankFigures figures_of_rank(const RankRecord& record) {
   RankFigures figures;
   figures.rank = record.rank();
@@ -257,6 +251,11 @@ void add_evaluations(const Run& run, Figures& figures) {
 }
 
 }  // namespace
+
+bool tells_times(const RankRecord& record) {
+  return !record.device.starts_with("cuda") ||
+         std::ranges::any_of(record.collectives, [](const auto& call) { return call.on_gpu > 0; });
+}
 
 Figures figures_of(const Run& run) {
   Figures figures;

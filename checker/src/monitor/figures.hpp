@@ -80,6 +80,10 @@ struct Figures {
 
 Figures figures_of(const Run& run);
 
+/// Whether it is known how long its collectives took. A host runs ahead of its GPU: there, the time
+/// from a call to its end says nothing, and kernels must have been timed.
+bool tells_times(const RankRecord& record);
+
 /// By host, how far its clock is ahead of the first rank's, as the ends of common collectives show:
 /// nobody leaves an all-reduce before the last one came. Only what is more than noise.
 std::map<std::string, double> clock_offsets(const Run& run);

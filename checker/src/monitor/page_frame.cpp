@@ -27,13 +27,13 @@ svg text { fill: var(--soft); font-size: 11px; } .levels text { text-anchor: end
 .s0 { stroke: var(--c0); background: var(--c0); } .s1 { stroke: var(--c1); background: var(--c1); } .s2 { stroke: var(--c2); background: var(--c2); } .s3 { stroke: var(--c3); background: var(--c3); }
 .s4 { stroke: var(--c4); background: var(--c4); } .s5 { stroke: var(--c5); background: var(--c5); } .s6 { stroke: var(--c6); background: var(--c6); } .s7 { stroke: var(--c7); background: var(--c7); }
 .d { fill: var(--d); background: var(--d); } .f { fill: var(--f); background: var(--f); } .b { fill: var(--b); background: var(--b); } .o { fill: var(--o); background: var(--o); } .e { fill: var(--e); background: var(--e); }
-.k { fill: var(--k); background: var(--k); } .c { fill: var(--c); background: var(--c); } .x { fill: #f00; } .r { background: var(--line); }
+.k { fill: var(--k); background: var(--k); } .c { fill: var(--c); background: var(--c); } .q { fill: var(--c); background: var(--c); opacity: .3; } .x { fill: #f00; } .r { background: var(--line); }
 .share { display: flex; height: 1rem; width: 100%; min-width: 18rem; border-radius: 3px; overflow: hidden; } .share i { display: block; height: 100%; } td.wide { width: 55%; }
 .tip { position: fixed; pointer-events: none; background: Canvas; color: CanvasText; border: 1px solid var(--line); border-radius: 5px; padding: .25rem .6rem; font-size: .85rem; white-space: pre; box-shadow: 0 2px 8px #0003; z-index: 2; }
 )";
 
 constexpr const char* kPageScript = R"(
-const names = {d: 'data', f: 'forward', b: 'backward', o: 'optimizer', e: 'evaluation', k: 'checkpoint', c: 'collective', x: 'failed collective'};
+const names = {d: 'data', f: 'forward', b: 'backward', o: 'optimizer', e: 'evaluation', k: 'checkpoint', c: 'collective', q: 'collective', x: 'failed collective'};
 const digits = v => { const a = Math.abs(v); return v.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : 2); };
 const seconds = v => { const a = Math.abs(v); return v === 0 ? '0' : a < 1e-3 ? digits(v * 1e6) + ' µs' : a < 1 ? digits(v * 1e3) + ' ms' : digits(v) + ' s'; };
 const bytes = v => { let u = 0; while (v >= 1024 && u < 5) { v /= 1024; ++u; } return (u ? digits(v) : v.toFixed(0)) + [' B', ' KiB', ' MiB', ' GiB', ' TiB', ' PiB'][u]; };

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "monitor/chart.hpp"
+#include "monitor/figures.hpp"
 #include "monitor/words.hpp"
 #include "support/text.hpp"
 
@@ -53,9 +54,10 @@ std::string row(const RankRecord& record, Window window, const Frame& frame) {
                    span.end, frame);
   }
   svg += "<g class=calls>";
+  const char* const ended = tells_times(record) ? "c" : "q";
   for (const auto& call : record.collectives) {
     if (call.end < frame.from || call.begin > frame.to) continue;
-    svg += mark_at("class=" + std::string(call.failed ? "x" : "c") + " data-t=\"" +
+    svg += mark_at("class=" + std::string(call.failed ? "x" : ended) + " data-t=\"" +
                        std::string(collective_name(call.op_type)) + ", " +
                        shown_bytes(static_cast<double>(call.bytes)) + "\"",
                    call.begin, call.end, frame);
@@ -63,12 +65,14 @@ std::string row(const RankRecord& record, Window window, const Frame& frame) {
   return svg + "</g>";
 }
 
-std::string legend() {
+std::string legend(bool queued) {
   std::string html;
   for (size_t i = 0; i < kPhaseNames.size(); ++i) {
     html += std::string("<span><i class=") + kClasses[i] + "></i>" + kPhaseNames[i] + "</span>";
   }
-  return html + "<span><i class=c></i>collectives (below each rank)</span>";
+  return html + (queued ? "<span><i class=q></i>collectives from their call to their end, mostly "
+                          "in the GPU's queue (below each rank)</span>"
+                        : "<span><i class=c></i>collectives (below each rank)</span>");
 }
 
 std::string draw_window(const Run& run, Window window, const std::string& title,
@@ -89,7 +93,8 @@ std::string draw_window(const Run& run, Window window, const std::string& title,
     beside += "<text x=" + fixed(kPlotLeft - 6, 0) + " y=" + fixed(kPlotTop + top + kLane + 3, 0) +
               ">rank " + std::to_string(run.ranks[i].rank()) + "</text>";
   }
-  return html + frame_end(frame, beside + "</g>", legend());
+  const bool queued = !std::ranges::all_of(run.ranks, tells_times);
+  return html + frame_end(frame, beside + "</g>", legend(queued));
 }
 
 uint64_t slowest_of(const std::map<uint64_t, std::pair<double, double>>& steps) {
