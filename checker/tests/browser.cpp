@@ -18,8 +18,10 @@ std::string seen_by_browser(const std::string& page, int width, const std::strin
                          "frame.onload = () => {\n"
                          "const page = frame.contentDocument, view = frame.contentWindow;\n" +
                          script + "};</script>");
-  return run_program({"timeout", "-s", "KILL", "100", "chromium", "--headless", "--no-sandbox",
-                      "--disable-gpu", "--user-data-dir=" + (folder.path() / "profile").string(),
+  // What it leaves behind goes with the folder.
+  return run_program({"env", "TMPDIR=" + folder.path().string(), "timeout", "-s", "KILL", "100",
+                      "chromium", "--headless", "--no-sandbox", "--disable-gpu",
+                      "--user-data-dir=" + (folder.path() / "profile").string(),
                       "--allow-file-access-from-files", "--enable-logging=stderr",
                       "--virtual-time-budget=10000", "--dump-dom", reader.string()})
       .text;

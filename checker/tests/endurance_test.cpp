@@ -147,6 +147,7 @@ TEST_F(ResumeTest, TorchrunsRestartGoesOnFromTheCheckpoint) {
                        "--max-restarts=1",
                        "--rdzv-backend=c10d",
                        "--rdzv-endpoint=localhost:0",
+                       "--log-dir=" + (output() / "torchrun").string(),
                        solution(7).string(),
                        "--config",
                        config(),

@@ -133,8 +133,9 @@ TEST_F(TrainerTest, TorchrunStartsTheFinishedTrainer) {
   if (torchrun.empty()) GTEST_SKIP() << "no torchrun that works: Python cannot import torch here";
   const auto outcome = testing::run_program(
       {torchrun, "--no-python", "--nnodes=1", "--nproc-per-node=2", "--rdzv-backend=c10d",
-       "--rdzv-endpoint=localhost:0", solution(6).string(), "--config", TINY_CONFIG, "--device",
-       "cpu", "--max-steps", "3", "--output", output().string()});
+       "--log-dir=" + (output() / "torchrun").string(), "--rdzv-endpoint=localhost:0",
+       solution(6).string(), "--config", TINY_CONFIG, "--device", "cpu", "--max-steps", "3",
+       "--output", output().string()});
   EXPECT_EQ(outcome.status, 0) << outcome.text;
   const auto first = outcome.text.find("test loss: ");
   EXPECT_NE(first, outcome.text.npos) << outcome.text;

@@ -59,7 +59,7 @@ class Chromium:
             flags.append("--no-sandbox")  # Chromium's own box refuses to run as root
         self.process = subprocess.Popen([program, *flags, "about:blank"], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=wire,
-                                        close_fds=False)
+                                        close_fds=False, env=dict(os.environ, TMPDIR=self.profile))
         os.close(to_browser), os.close(from_browser)
         self.write_end, self.read_end = from_us, to_us
         self.session = None
