@@ -5,8 +5,7 @@
 #include "operators/products.hpp"
 
 #ifdef USE_CUDA
-#include <c10/cuda/CUDAStream.h>
-
+#include "gpu.hpp"
 #include "kernels/kernels.hpp"
 #endif
 
@@ -63,7 +62,7 @@ at::Tensor rows_by_kernels(const at::Tensor& logits, const at::Tensor& target,
       .ignore_index = options.ignore_index,
       .label_smoothing = options.label_smoothing,
       .gradient_factor = options.gradient_factor};
-  const auto stream = c10::cuda::getCurrentCUDAStream(logits.device().index());
+  const auto stream = stream_of(logits);
   kernels::cross_entropy_losses(arguments, stream);
   if (options.gradient) kernels::cross_entropy_gradients(arguments, stream);
   return losses;

@@ -4,8 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #ifdef USE_CUDA
-#include <c10/cuda/CUDAStream.h>
-
+#include "gpu.hpp"
 #include "kernels/kernels.hpp"
 #endif
 
@@ -26,7 +25,7 @@ at::Tensor gradient_of_rows(const at::Tensor& gradient, const at::Tensor& indice
     auto result = at::zeros({words, width}, rows.options());
     kernels::embedding_gradient(rows.const_data_ptr<float>(), which.const_data_ptr<int64_t>(),
                                 which.numel(), width, result.mutable_data_ptr<float>(),
-                                c10::cuda::getCurrentCUDAStream(rows.device().index()));
+                                stream_of(rows));
     return result;
   }
 #endif

@@ -1,24 +1,15 @@
 #include "operators/exponential_loss.hpp"
 
 #include <ATen/Functions.h>
-#include <c10/cuda/CUDAStream.h>
 
 #include "kernels/kernels.hpp"
+#include "operators/gpu.hpp"
 #include "operators/products.hpp"
 
 namespace tasks::operators {
 namespace {
 
 constexpr int64_t kLine = 64;  // numbers: 128 bytes, what a GPU's caches move
-
-bool begins_at_vectors(const at::Tensor& tensor) {
-  return tensor.is_contiguous() &&
-         reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
-}
-
-c10::cuda::CUDAStream stream_for(const at::Tensor& tensor) {
-  return c10::cuda::getCurrentCUDAStream(tensor.device().index());
-}
 
 }  // namespace
 
@@ -62,7 +53,7 @@ ExponentialLoss exponential_loss(const at::Tensor& hidden, const at::Tensor& wei
        .vocabulary = vocabulary,
        .stride = stride,
        .ignore_index = ignore_index},
-      stream_for(hidden));
+      stream_of(hidden));
   return made;
 }
 
@@ -73,13 +64,13 @@ WeightedSums weighted_sums(const at::Tensor& exponentials, const at::Tensor& fac
   const auto weighted = at::empty({rows, width + kernels::kWeightColumns}, hidden.options());
   const auto weights = factors.contiguous();
   kernels::weighted_rows(hidden.const_data_ptr(), weights.const_data_ptr<float>(), rows, width,
-                         weighted.mutable_data_ptr(), stream_for(hidden));
+                         weighted.mutable_data_ptr(), stream_of(hidden));
   const auto both = product(exponentials.t(), weighted);
   WeightedSums made{at::empty({vocabulary, width}, both.options()),
                     at::empty({vocabulary}, both.options())};
   kernels::split_sums(both.const_data_ptr<float>(), vocabulary, width,
                       made.product.mutable_data_ptr<float>(), made.sums.mutable_data_ptr<float>(),
-                      stream_for(hidden));
+                      stream_of(hidden));
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "operators/exponential_loss.hpp"
+#include "operators/gpu.hpp"
 #endif
 
 #include <optional>
@@ -73,9 +74,7 @@ class Gradients : public torch::autograd::Function<Gradients> {
     if (!product.defined()) return variable_list(4);
 #ifdef USE_CUDA
     // It may be let go of on the other stream before this one has read it.
-    if (input.is_cuda()) {
-      input.record_stream(c10::cuda::getCurrentCUDAStream(input.device().index()));
-    }
+    if (input.is_cuda()) input.record_stream(stream_of(input));
     if (factors.defined()) {
       const auto made = weighted_sums(product, factors, input);
       return {made.product, made.sums, Variable(), Variable()};

@@ -3,9 +3,9 @@
 #include <ATen/Functions.h>
 
 #ifdef USE_CUDA
-#include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "gpu.hpp"
 #include "random.hpp"
 #endif
 
@@ -18,8 +18,7 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 bool relu_has_kernel(const at::Tensor& input) {
-  const auto address = reinterpret_cast<std::uintptr_t>(input.const_data_ptr());
-  return input.is_cuda() && input.is_contiguous() && input.numel() % 8 == 0 && address % 16 == 0 &&
+  return input.is_cuda() && begins_at_vectors(input) && input.numel() % 8 == 0 &&
          (input.scalar_type() == at::kFloat || input.scalar_type() == at::kBFloat16);
 }
 
@@ -47,10 +46,6 @@ class ReluDropout : public torch::autograd::Function<ReluDropout> {
   }
 
  private:
-  static kernels::Stream stream_of(const Variable& tensor) {
-    return c10::cuda::getCurrentCUDAStream(tensor.device().index());
-  }
-
   static kernels::ReluDropout arguments_of(const Variable& tensor, double dropout) {
     return {
         .type = tensor.scalar_type() == at::kBFloat16 ? kernels::Type::bf16 : kernels::Type::fp32,

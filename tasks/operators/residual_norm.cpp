@@ -3,11 +3,11 @@
 #include <ATen/Functions.h>
 
 #ifdef USE_CUDA
-#include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <optional>
 
+#include "gpu.hpp"
 #include "random.hpp"
 #endif
 
@@ -100,10 +100,6 @@ class ResidualNorm : public torch::autograd::Function<ResidualNorm> {
   }
 
  private:
-  static kernels::Stream stream_of(const Variable& tensor) {
-    return c10::cuda::getCurrentCUDAStream(tensor.device().index());
-  }
-
   static at::ScalarType type_of(const Variable& added) {
     return added.defined() ? added.scalar_type() : at::kFloat;
   }

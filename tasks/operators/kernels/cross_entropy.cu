@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kRowThreads = 512;
 constexpr int kColumnThreads = 256;
-constexpr int kWarp = 32;
 constexpr int64_t kLeastRows = 16;  // of a slab: fewer would write more sums than gradients
 constexpr int64_t kMostSlabs = 64;
 

@@ -75,6 +75,16 @@ struct alignas(sizeof(T) * N) Vector {
   T values[N];
 };
 
+constexpr int kWarp = 32;
+
+/// Of a warp's values, in every lane.
+__device__ inline float warp_sum(float value) {
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value += __shfl_xor_sync(~0u, value, distance);
+  }
+  return value;
+}
+
 /// Stops the program: a target that is no word.
 __device__ inline void refuse(int64_t target, int64_t row, int64_t vocabulary) {
   printf("cross-entropy: target %lld in row %lld is none of %lld columns\n",

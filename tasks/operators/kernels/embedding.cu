@@ -6,7 +6,6 @@
 namespace tasks::operators::kernels {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kWarps = 8;
 constexpr int kColumns = 4 * kWarp;  // of a block
 

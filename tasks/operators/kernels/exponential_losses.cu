@@ -7,7 +7,6 @@
 namespace tasks::operators::kernels {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kMergers = 16;  // warps that share the partials of 32 rows
 constexpr int kThreads = kWarp * kMergers;
 // Beyond this, exponentials or the products made of them might overflow: 2^90.

@@ -64,9 +64,7 @@ __global__ void prepare_kernel(ExponentialLosses a) {
     const auto* weight = static_cast<const uint4*>(a.weight) + target * a.width / 8 + lane;
     sum = dot(vector, *weight);
   }
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    sum += __shfl_xor_sync(~0u, sum, distance);
-  }
+  sum = warp_sum(sum);
   const auto* bias = static_cast<const __nv_bfloat16*>(a.bias);
   if (lane == 0) a.shifts[row] = counts ? sum + widen(bias[target]) : INFINITY;
 }

@@ -8,19 +8,11 @@
 namespace tasks::operators::kernels {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kWarps = 8;
 constexpr int kFour = 4;                   // columns that a lane moves at once
 constexpr int64_t kChunk = kWarp * kFour;  // columns that a warp does
 constexpr int64_t kMostBlocks = 264;       // two for each processor of an H100
 constexpr int kMergers = 32;               // warps that share the blocks' sums
-
-__device__ float warp_sum(float value) {
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    value += __shfl_xor_sync(~0u, value, distance);
-  }
-  return value;
-}
 
 template <typename T>
 __device__ Vector<T, kFour>& four(T* from, int64_t element) {

@@ -10,7 +10,6 @@
 
 namespace tasks::operators::kernels {
 
-constexpr int kWarp = 32;
 constexpr int kGroupThreads = 4 * kWarp;  // what makes a product together
 constexpr int kLineBytes = 128;           // of a row in such a matrix
 constexpr int kLineNumbers = 64;
