@@ -83,16 +83,17 @@ RankFigures figures_of_rank(const RankRecord& record) {
 }
 
 void add_lateness(const Run& run, Figures& figures) {
+  if (!std::ranges::all_of(run.ranks, tells_times)) return;
   std::vector<std::vector<double>> late(run.ranks.size());
   std::vector<double> last(run.ranks.size());
-  if (!std::ranges::all_of(run.ranks, tells_times)) return;
   for (const auto& meeting : meetings_of(run)) {
     const bool on_gpus = meeting.parts.front()->on_gpu > 0;
     if (on_gpus && !synchronizes(meeting.parts.front()->op_type)) continue;
     ++figures.compared;
     std::vector<std::pair<double, size_t>> begins;  // sorted, with the index of the rank
-    for (size_t i = 0; i < meeting.parts.size(); ++i) {
-      begins.emplace_back(arrival(meeting, i), meeting.ranks[i]);
+    const auto arrivals = arrivals_at(meeting);
+    for (size_t i = 0; i < arrivals.size(); ++i) {
+      begins.emplace_back(arrivals[i], meeting.ranks[i]);
     }
     std::ranges::sort(begins);
     const size_t middle = (begins.size() - 1) / 2;  // of all but one

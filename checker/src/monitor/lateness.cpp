@@ -40,10 +40,13 @@ std::vector<Meeting> meetings_of(const Run& run) {
   return meetings;
 }
 
-double arrival(const Meeting& meeting, size_t part) {
-  const auto known = [](const Collective* call) { return call->on_gpu > 0; };
-  if (std::ranges::all_of(meeting.parts, known)) return -meeting.parts[part]->on_gpu;
-  return meeting.parts[part]->begin;
+std::vector<double> arrivals_at(const Meeting& meeting) {
+  const bool timed =
+      std::ranges::all_of(meeting.parts, [](const Collective* call) { return call->on_gpu > 0; });
+  std::vector<double> arrivals;
+  arrivals.reserve(meeting.parts.size());
+  for (const auto* call : meeting.parts) arrivals.push_back(timed ? -call->on_gpu : call->begin);
+  return arrivals;
 }
 
 std::map<std::string, double> clock_offsets(const Run& run) {

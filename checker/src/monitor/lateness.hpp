@@ -15,9 +15,9 @@ struct Meeting {
 /// Those of groups of two ranks and more that every rank of the group recorded.
 std::vector<Meeting> meetings_of(const Run& run);
 
-/// When a rank came to it. On GPUs, where ends are known to milliseconds but kernels' times are
-/// exact: before the end that all have in common. Only to be compared within a meeting.
-double arrival(const Meeting& meeting, size_t part);
+/// When each of its ranks came to it. On GPUs, where ends are known to milliseconds but kernels'
+/// times are exact: before the end that all have in common. Only to be compared with each other.
+std::vector<double> arrivals_at(const Meeting& meeting);
 
 /// Whether nobody leaves this type of collective before everybody came.
 bool synchronizes(uint8_t op_type);
