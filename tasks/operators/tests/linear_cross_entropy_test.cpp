@@ -203,13 +203,16 @@ TEST_P(LinearCrossEntropyTest, HasTheSameLossWithoutGradients) {
 TEST_P(LinearCrossEntropyTest, GivesTheSameBitsEveryTime) {
   const auto problem = make_problem({257, 32, 5000}, 0.1);
   for (const auto type : {torch::kFloat, torch::kBFloat16}) {
-    const auto once = [&] {
-      NarrowCopies copies(type);
-      return by_ours(problem, 0, GetParam(), torch::kFloat,
-                     type == torch::kFloat ? nullptr : &copies);
-    };
-    const auto first = once(), second = once();
-    for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(torch::equal(first[i], second[i])) << i;
+    for (const double smoothing : {0.0, 0.1}) {
+      SCOPED_TRACE(testing::Message() << type << " smoothing " << smoothing);
+      const auto once = [&] {
+        NarrowCopies copies(type);
+        return by_ours(problem, smoothing, GetParam(), torch::kFloat,
+                       type == torch::kFloat ? nullptr : &copies);
+      };
+      const auto first = once(), second = once();
+      for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(torch::equal(first[i], second[i])) << i;
+    }
   }
 }
 
