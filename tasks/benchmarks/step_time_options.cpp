@@ -18,9 +18,10 @@ constexpr const char* kHelp =
 Times the training step of a task: --repeats times --steps steps, with the loader and with one
 batch again and again; the difference is what the loader costs. --ranks starts that many on this
 machine, and --nodes makes NCCL take it for so many: halves of the ranks, say, then talk over TCP,
-not NVLink. Under torchrun it is one of torchrun's ranks. Without --data it trains on a text that it writes, of
---vocabulary words. --compress lets gradients travel as bf16. Instead of timing, --losses writes one
-loss a line, and --trace what five steps of rank 0 ran when, for chrome://tracing or ui.perfetto.dev.
+not NVLink. Under torchrun it is one of torchrun's ranks. Without --data it trains on a text that it
+writes, of --vocabulary words. --compress lets gradients travel as bf16. Instead of timing, --losses
+writes one loss a line, and --trace what five steps of rank 0 ran when, for chrome://tracing or
+ui.perfetto.dev.
 For example:
   step_time --config seed --precision tf32 --fast --benchmark_out=step.json
 )";
