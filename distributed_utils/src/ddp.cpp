@@ -4,11 +4,11 @@
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
-#include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <unordered_set>
 
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/recording.hpp"
+#include "reducer.hpp"
 
 namespace distributed_utils {
 namespace {
@@ -16,14 +16,9 @@ namespace {
 // As in Python's DDP: states travel in pieces of this size.
 constexpr size_t kBroadcastBytes = size_t{250} << 20;
 
-struct TrainableParameters {
-  std::vector<at::Tensor> tensors;
-  std::unordered_map<size_t, std::string> names;
-};
-
 /// Each trainable parameter once, though modules may share one.
-TrainableParameters trainable_parameters(const torch::nn::Module& module) {
-  TrainableParameters result;
+detail::TrainableParameters trainable_parameters(const torch::nn::Module& module) {
+  detail::TrainableParameters result;
   std::unordered_set<const c10::TensorImpl*> seen;
   for (const auto& item : module.named_parameters()) {
     if (!item.value().requires_grad() || !seen.insert(item.value().unsafeGetTensorImpl()).second) {
@@ -72,27 +67,6 @@ void check_buckets(const std::vector<std::vector<size_t>>& buckets, size_t param
                   parameters));
 }
 
-/// With given buckets the first step must not rebuild them.
-class GivenBucketsReducer : public c10d::Reducer {
- public:
-  using Reducer::Reducer;
-  void keep_buckets() { has_rebuilt_bucket_ = true; }
-};
-
-/// A hook as c10d takes it.
-class Hook : public c10d::CppCommHookInterface<Group> {
- public:
-  Hook(Group group, CommHook hook)
-      : CppCommHookInterface(std::move(group)), hook_(std::move(hook)) {}
-
-  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    return hook_(state_, bucket);
-  }
-
- private:
-  CommHook hook_;
-};
-
 }  // namespace
 
 /// Declared in the order of destruction, last first: the logger holds the reducer, which holds the
@@ -104,7 +78,7 @@ struct DistributedDataParallelBase::State {
   bool has_hook = false, has_begun = false;
   // Both null in a group of one rank, whose average is its own gradient: going through the buckets
   // would cost some 10 us a parameter and change no bit.
-  std::shared_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<detail::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
 };
 
@@ -129,15 +103,8 @@ DistributedDataParallelBase::DistributedDataParallelBase(
   for (const auto& buffer : wrapped_->buffers()) states.push_back(buffer);
   c10d::broadcast_coalesced(state_->group, states, kBroadcastBytes);
 
-  const std::vector<bool> sparse(parameters.tensors.size(), false);
-  const auto reducer = std::make_shared<GivenBucketsReducer>(
-      std::move(parameters.tensors), state_->buckets, state_->group, sparse,
-      options.bucket_cap_bytes, options.find_unused_parameters, options.gradient_as_bucket_view,
-      std::move(parameters.names), options.first_bucket_bytes,
-      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
-      /*bucket_bytes_cap_list=*/std::vector<int64_t>{});
-  if (given) reducer->keep_buckets();
-  state_->reducer = reducer;
+  state_->reducer =
+      detail::Reducer::make(std::move(parameters), state_->buckets, state_->group, options);
   state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
   state_->reducer->set_logger(state_->logger);
 }
@@ -147,7 +114,7 @@ DistributedDataParallelBase::~DistributedDataParallelBase() = default;
 void DistributedDataParallelBase::before_forward() {
   if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
   state_->has_begun = true;
-  if (state_->reducer->should_rebuild_buckets()) state_->reducer->rebuild_buckets();
+  state_->reducer->settle_buckets();
   state_->reducer->prepare_for_forward();
   if (!state_->options.broadcast_buffers) return;
   const auto buffers = wrapped_->buffers();
@@ -157,7 +124,7 @@ void DistributedDataParallelBase::before_forward() {
 void DistributedDataParallelBase::after_forward(const std::vector<torch::Tensor>& outputs) {
   if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
   if (recording::enabled()) recording::note_place();
-  state_->reducer->prepare_for_backward(outputs);
+  state_->reducer->prepare(outputs);
 }
 
 bool DistributedDataParallelBase::needs_outputs() const {
@@ -173,8 +140,7 @@ void DistributedDataParallelBase::register_comm_hook(CommHook hook) {
     throw Error("register_comm_hook: training has begun. Mend: call it before the first forward.");
   }
   state_->has_hook = true;
-  if (!state_->reducer) return;
-  state_->reducer->register_comm_hook(std::make_unique<Hook>(state_->group, std::move(hook)));
+  if (state_->reducer) state_->reducer->set_hook(std::move(hook));
 }
 
 void DistributedDataParallelBase::zero_grad(bool set_to_none) {
@@ -196,7 +162,8 @@ std::vector<std::vector<size_t>> DistributedDataParallelBase::bucket_indices() c
 
 std::vector<std::vector<size_t>> DistributedDataParallelBase::settle_buckets() {
   const auto& reducer = state_->reducer;
-  if (reducer && reducer->should_rebuild_buckets() && !reducer->rebuild_buckets()) return {};
+  if (reducer) reducer->settle_buckets();
+  if (reducer && reducer->should_rebuild_buckets()) return {};
   return bucket_indices();
 }
 

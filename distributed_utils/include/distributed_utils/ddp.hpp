@@ -21,8 +21,9 @@ struct DistributedDataParallelOptions {
   int64_t first_bucket_bytes = 1 << 20;  ///< the first is smaller, so that traffic starts early
   bool broadcast_buffers = true;         ///< rank 0's buffers to all before each training forward
   bool find_unused_parameters = false;   ///< for models whose forward leaves parameters out
-  /// Gradients live in the buckets: less memory, no copy. LibTorch's Optimizer::zero_grad refuses
-  /// such gradients; call zero_grad of the DistributedDataParallel instead.
+  /// Gradients live in c10d's buckets, as views of them, which LibTorch's Optimizer::zero_grad
+  /// refuses; call zero_grad of the DistributedDataParallel instead. As in Python; here it saves
+  /// nothing, since gradients travel without buckets anyhow.
   bool gradient_as_bucket_view = false;
   /// Buckets as indices into the trainable parameters, in the order in which gradients become
   /// ready; empty: computed, and rebuilt after the first step as that step ran. Given ones stay as
@@ -35,9 +36,11 @@ struct DistributedDataParallelOptions {
 /// is the wrapped one.
 ///
 /// The algorithm is c10d::Reducer's (Li et al., PyTorch Distributed, VLDB 2020, section 3.2):
-/// backward() fills buckets of gradients, last layer first, and starts the all-reduce of each full
-/// bucket while it goes on. Forward passes without gradients make no collective, so ranks may
-/// evaluate different numbers of batches. A group of one rank communicates nothing at all.
+/// backward() starts the all-reduce of each bucket of gradients, last layer first, as soon as all
+/// of it is ready, and goes on. Large gradients are averaged where they are, the others of a bucket
+/// in one tensor, of which they stay parts. Forward passes without gradients make no collective, so
+/// ranks may evaluate different numbers of batches. A group of one rank communicates nothing at
+/// all.
 class DistributedDataParallelBase : public torch::nn::Module {
  public:
   ~DistributedDataParallelBase() override;
