@@ -239,7 +239,10 @@ std::vector<at::Tensor> Reducer::take_ready(const std::vector<size_t>& indices) 
   for (const size_t index : indices) {
     const auto ready = std::exchange(ready_[index], std::nullopt);
     const auto here = current_stream(ready->gradient.device());
-    if (ready->stream != here) wait_for(ready->stream, here);
+    if (ready->stream != here) {
+      wait_for(ready->stream, here);
+      ready->gradient.record_stream(here);
+    }
     gradients.push_back(ready->gradient);
   }
   return gradients;
@@ -268,7 +271,12 @@ c10::intrusive_ptr<Future> Reducer::send(c10d::GradBucket& bucket) {
         const auto result = value.isTensor() ? value.toTensor() : value.toTensorVector().at(0);
         if (result.const_data_ptr() != load.flat[0].const_data_ptr()) load.flat[0].copy_(result);
         for (const auto& [to, from] : load.copies) to.copy_(from);
-        return c10::IValue(stand_in);  // c10d has nothing to copy from that
+        // c10d has nothing to copy from the one, but has to wait for the others.
+        std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> awaited;
+        for (const auto& tensor : load.flat) {
+          awaited.push_back(tensor.storage().getWeakStorageImpl());
+        }
+        return std::make_tuple(c10::IValue(stand_in), std::move(awaited));
       },
       c10::TensorType::get());
 }
