@@ -67,6 +67,30 @@ TEST(MonitorChart, WithoutPointsIsNone) {
   EXPECT_EQ(draw({.title = "Nothing", .series = {{"a", {{1, 1}}}}}), "");
 }
 
+// Without that, one first step of 0.2 s makes all others a line at the bottom.
+TEST(MonitorChart, EndsBelowFewPeaksAndSaysHowHighTheyAre) {
+  Chart chart{.title = "Time of a step", .y_unit = "s", .series = {{"rank 0", {}}}};
+  auto& points = chart.series[0].points;
+  for (int i = 0; i < 1000; ++i) points.push_back({double(i), 0.005});
+  const auto drawn_with = [&](int peaks) {
+    for (int i = 0; i < peaks; ++i) points[static_cast<size_t>(i)].y = 0.2;
+    return draw(chart);
+  };
+  const auto top = [](const std::string& html) {
+    constexpr std::string_view kName = "data-high=";
+    return std::stod(html.substr(html.find(kName) + kName.size()));
+  };
+  chart.cuts_peaks = true;
+  EXPECT_NEAR(top(drawn_with(0)), 0.005, 0.001);
+  EXPECT_THAT(drawn_with(0), Not(HasSubstr("beyond")));
+  EXPECT_NEAR(top(drawn_with(10)), 0.005, 0.001);
+  EXPECT_THAT(drawn_with(10), HasSubstr("at most 200 ms, beyond what is shown"));
+  EXPECT_NEAR(top(drawn_with(20)), 0.2, 0.02) << "that many are no exception";
+  EXPECT_THAT(drawn_with(20), Not(HasSubstr("beyond")));
+  chart.cuts_peaks = false;
+  EXPECT_NEAR(top(drawn_with(10)), 0.2, 0.02);
+}
+
 TEST(MonitorPage, SaysWhatTheRecordsSay) {
   const auto run = healthy_run({.ranks = 4, .gpus = true});
   const auto figures = figures_of(run);

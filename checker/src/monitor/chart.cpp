@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "monitor/words.hpp"
 #include "support/text.hpp"
@@ -15,6 +16,7 @@ constexpr size_t kMostPoints = 6000;
 constexpr size_t kColours = 8;
 constexpr size_t kLegend = 16;  // more names say nothing
 constexpr size_t kFew = 60;     // points that are shown one by one as well
+constexpr double kPeak = 4;     // times the others' height
 
 struct Range {
   double low = 0, high = 1;
@@ -46,8 +48,22 @@ Range range_of(const std::vector<Series>& all, Get get) {
   return range;
 }
 
-Range vertical_range(const std::vector<Series>& all, bool from_zero) {
+// Above which there are only peaks, if there are some; else that of the highest point.
+double height_without_peaks(const std::vector<Series>& all, double highest) {
+  std::vector<double> heights;
+  for (const auto& series : all) {
+    for (const auto& point : series.points) heights.push_back(point.y);
+  }
+  const size_t few = std::max(all.size(), heights.size() / 100);
+  if (heights.size() < kFew || few >= heights.size()) return highest;
+  const auto next = heights.begin() + static_cast<std::ptrdiff_t>(few);
+  std::ranges::nth_element(heights, next, std::greater<>());
+  return highest > kPeak * *next ? *next : highest;
+}
+
+Range vertical_range(const std::vector<Series>& all, bool from_zero, bool cuts_peaks) {
   auto range = range_of(all, [](const Point& point) { return point.y; });
+  if (cuts_peaks) range.high = height_without_peaks(all, range.high);
   if (from_zero) range.low = std::min(range.low, 0.0);
   const double room = range.high - range.low;
   if (room <= 0) {
@@ -55,6 +71,10 @@ Range vertical_range(const std::vector<Series>& all, bool from_zero) {
     return {from_zero ? range.low : range.low - least, range.high + least};
   }
   return {from_zero ? range.low : range.low - 0.05 * room, range.high + 0.05 * room};
+}
+
+std::string with_peak(const std::string& note, const std::string& highest) {
+  return note + (note.empty() ? "" : "; ") + "at most " + highest + ", beyond what is shown";
 }
 
 // "500.0,75.0"
@@ -192,12 +212,14 @@ std::string draw(const Chart& chart) {
   if (!is_curve) return "";
   auto x = range_of(all, [](const Point& point) { return point.x; });
   if (x.high <= x.low) x.high = x.low + 1;
-  const auto y = vertical_range(all, chart.from_zero);
-  Frame frame{.title = chart.title,
-              .note = chart.note,
-              .x_unit = chart.x_unit,
-              .from = x.low,
-              .to = x.high};
+  const auto y = vertical_range(all, chart.from_zero, chart.cuts_peaks);
+  const double highest = range_of(all, [](const Point& point) { return point.y; }).high;
+  Frame frame{
+      .title = chart.title,
+      .note = highest > y.high ? with_peak(chart.note, shown(highest, chart.y_unit)) : chart.note,
+      .x_unit = chart.x_unit,
+      .from = x.low,
+      .to = x.high};
   frame.attributes = " data-low=" + compact(y.low) + " data-high=" + compact(y.high) +
                      " data-y=\"" + escaped(chart.y_unit) + "\"";
   std::string html = frame_begin(frame);

@@ -23,6 +23,10 @@ struct Chart {
   std::string y_unit = {};   ///< "s", "B", "B/s", "%", or what stands behind plain numbers
   std::vector<Series> series;
   bool from_zero = true;  ///< the y axis begins at 0
+  /// Where a few points (a hundredth, or one of each series) are several times as high as all the
+  /// others, a first step for example, the y axis ends above the others; the note says how high
+  /// they are, and so does the pointer.
+  bool cuts_peaks = false;
 };
 
 /// A <figure>; nothing for a chart without two points to join.

@@ -168,7 +168,8 @@ std::vector<Chart> training_curves(const Run& run, const Figures& figures) {
   charts.push_back({.title = "Speed",
                     .note = "tokens/s of all ranks together, step by step",
                     .series = {std::move(speed)}});
-  Chart times{.title = "Time of a step", .x_unit = "step", .y_unit = "s", .series = {}};
+  Chart times{
+      .title = "Time of a step", .x_unit = "step", .y_unit = "s", .series = {}, .cuts_peaks = true};
   for (const auto& record : run.ranks) {
     Series series{name_of_rank(record), {}};
     for (const auto& step : record.steps) {
