@@ -162,8 +162,10 @@ std::vector<std::vector<size_t>> DistributedDataParallelBase::bucket_indices() c
 
 std::vector<std::vector<size_t>> DistributedDataParallelBase::settle_buckets() {
   const auto& reducer = state_->reducer;
-  if (reducer) reducer->settle_buckets();
-  if (reducer && reducer->should_rebuild_buckets()) return {};
+  if (reducer) {
+    reducer->settle_buckets();
+    if (reducer->should_rebuild_buckets()) return {};
+  }
   return bucket_indices();
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "distributed_utils/error.hpp"
+#include "recorded_call.hpp"
 
 namespace distributed_utils::detail {
 namespace {
@@ -106,21 +107,22 @@ Load put_together(std::vector<at::Tensor> gradients, const std::vector<at::Tenso
   return load;
 }
 
-bool is_nccl(c10d::ProcessGroup& group, c10::Device device) {
-  return group.getBackend(device.type())->getBackendName() == "nccl";
-}
-
+// Divided before they are added up, to the bits of c10d: as NCCL's average does.
 c10::intrusive_ptr<Future> average(const Group& group, std::vector<at::Tensor> tensors,
-                                   bool on_nccl) {
+                                   bool on_gpu) {
   c10d::AllreduceCoalescedOptions options;
-  if (on_nccl) {
+  if (on_gpu) {
     options.reduceOp = c10d::ReduceOp::AVG;
   } else {
-    for (auto& tensor : tensors) tensor.mul_(1.0 / group->getSize());  // Gloo cannot
+    for (auto& tensor : tensors) tensor.mul_(1.0 / group->getSize());
   }
   const auto work = tensors.size() == 1 ? group->allreduce(tensors, options)
                                         : group->allreduce_coalesced(tensors, options);
   return work->getFuture();
+}
+
+bool moves_gradients(const DistributedDataParallelOptions& options) {
+  return !options.gradient_as_bucket_view && !options.find_unused_parameters;
 }
 
 /// While it lives, the parameters have no gradients: c10d would move them into the new buckets.
@@ -148,7 +150,8 @@ class GradientsAside {
 std::shared_ptr<Reducer> Reducer::make(TrainableParameters parameters, const Buckets& buckets,
                                        const Group& group,
                                        const DistributedDataParallelOptions& options) {
-  const GradientsAside aside(parameters.tensors);
+  const GradientsAside aside(moves_gradients(options) ? parameters.tensors
+                                                      : std::vector<at::Tensor>());
   return std::shared_ptr<Reducer>(new Reducer(std::move(parameters), buckets, group, options));
 }
 
@@ -158,11 +161,11 @@ Reducer::Reducer(TrainableParameters parameters, const Buckets& buckets, const G
                     /*expect_sparse_gradients=*/{}, options.bucket_cap_bytes,
                     options.find_unused_parameters,
                     // As if they were views already, so that it copies nothing.
-                    options.gradient_as_bucket_view || !options.find_unused_parameters,
-                    parameters.names, options.first_bucket_bytes,
+                    options.gradient_as_bucket_view || moves_gradients(options), parameters.names,
+                    options.first_bucket_bytes,
                     /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
                     /*bucket_bytes_cap_list=*/{}),
-      moves_gradients_(!options.gradient_as_bucket_view && !options.find_unused_parameters),
+      moves_gradients_(moves_gradients(options)),
       names_(std::move(parameters.names)),
       ready_(params_.size()) {
   has_rebuilt_bucket_ = !options.bucket_indices.empty();
@@ -193,7 +196,7 @@ void Reducer::prepare(const std::vector<at::Tensor>& outputs) {
 }
 
 // To the accumulators that the first forward() has made, each on the stream that uses its
-// parameter. Those that c10d makes would all make the stream of today wait.
+// parameter. Those of c10d's constructor would all make the stream wait that was current there.
 void Reducer::listen() {
   for (const auto& parameter : params_) {
     grad_accumulators_.push_back(torch::autograd::impl::grad_accumulator(parameter));
@@ -253,22 +256,22 @@ c10::intrusive_ptr<Future> Reducer::send(c10d::GradBucket& bucket) {
   const at::NoGradGuard no_grad;
   const auto& books = buckets_[bucket.getIndex()];
   auto gradients = take_ready(books.variable_indices);
-  const bool on_nccl = is_nccl(*process_group_, gradients[0].device());
+  const auto backend = process_group_->getBackend(gradients[0].device().type());
+  const bool on_gpu = runs_on_gpu(backend->getBackendName());
   const auto load = put_together(std::move(gradients), books.bucket_views_in,
-                                 /*may_be_several=*/on_nccl && !hook_);
+                                 /*may_be_several=*/on_gpu && !hook_);
   for (size_t i = 0; i < load.gradients.size(); ++i) {
     books.variables[i].mutable_grad() = load.gradients[i];
   }
   auto buffer = load.flat[0];
   bucket.setBuffer(buffer);
   const auto reduced =
-      hook_ ? hook_(process_group_, bucket) : average(process_group_, load.flat, on_nccl);
+      hook_ ? hook_(process_group_, bucket) : average(process_group_, load.flat, on_gpu);
   return reduced->then(
       [load, stand_in = books.gradients](Future& done) {
         if (done.hasError()) std::rethrow_exception(done.exception_ptr());
         const at::NoGradGuard no_grad;
-        const auto value = done.value();
-        const auto result = value.isTensor() ? value.toTensor() : value.toTensorVector().at(0);
+        const auto result = c10d::detail::parseCppCommHookResult(done.value());
         if (result.const_data_ptr() != load.flat[0].const_data_ptr()) load.flat[0].copy_(result);
         for (const auto& [to, from] : load.copies) to.copy_(from);
         // c10d has nothing to copy from the one, but has to wait for the others.
@@ -291,10 +294,8 @@ void Reducer::set_hook(CommHook hook) {
 
 void Reducer::settle_buckets() {
   if (!should_rebuild_buckets()) return;
-  std::optional<GradientsAside> aside;
-  if (moves_gradients_) aside.emplace(params_);
-  rebuild_buckets();
-  if (moves_gradients_) forgo_buckets();
+  const GradientsAside aside(moves_gradients_ ? params_ : std::vector<at::Tensor>());
+  if (rebuild_buckets() && moves_gradients_) forgo_buckets();
 }
 
 }  // namespace distributed_utils::detail

@@ -11,6 +11,7 @@
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/setup.hpp"
 #include "ranks.hpp"
+#include "seeded_net.hpp"
 
 namespace distributed_utils {
 namespace {
@@ -19,20 +20,9 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 using torch::Tensor;
 
-torch::nn::Sequential seeded_net() {
-  torch::manual_seed(3);
-  return torch::nn::Sequential(torch::nn::Linear(5, 33), torch::nn::Tanh(),
-                               torch::nn::Linear(33, 7));
-}
-
 /// Small buckets, so that there are several.
 DistributedDataParallelOptions small_buckets(bool views) {
   return {.bucket_cap_bytes = 400, .first_bucket_bytes = 100, .gradient_as_bucket_view = views};
-}
-
-Tensor rows_of(int rank, int step) {
-  auto generator = at::detail::createCPUGenerator(100 * step + rank);
-  return torch::randn({6, 5}, generator);
 }
 
 /// One after the other.

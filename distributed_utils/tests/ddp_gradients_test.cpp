@@ -9,6 +9,7 @@
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/setup.hpp"
 #include "ranks.hpp"
+#include "seeded_net.hpp"
 
 namespace distributed_utils {
 namespace {
@@ -17,18 +18,12 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 using torch::Tensor;
 
-/// Of four parameters; the first is laid out by columns.
+/// Its first parameter is laid out by columns.
 torch::nn::Sequential column_net() {
-  torch::manual_seed(3);
-  torch::nn::Sequential net(torch::nn::Linear(5, 33), torch::nn::Tanh(), torch::nn::Linear(33, 7));
+  auto net = seeded_net();
   auto weight = net->parameters()[0];
   weight.set_data(weight.detach().t().contiguous().t());
   return net;
-}
-
-Tensor batch_of(int rank, int step) {
-  auto generator = at::detail::createCPUGenerator(100 * step + rank);
-  return torch::randn({6, 5}, generator);
 }
 
 Tensor mean_square(const Tensor& output) { return output.square().mean(); }
@@ -48,7 +43,7 @@ std::vector<Tensor> gradients_of_steps(const World& world, DistributedDataParall
   std::vector<Tensor> seen;
   for (int step = 0; step < 3; ++step) {
     model->zero_grad();
-    mean_square(model->forward(batch_of(world.rank, step).to(world.device))).backward();
+    mean_square(model->forward(rows_of(world.rank, step).to(world.device))).backward();
     for (const auto& parameter : net->parameters()) seen.push_back(parameter.grad().clone());
     optimizer.step();
   }
@@ -106,7 +101,7 @@ TEST(Gradients, AreAveragedWhereTheyAre) {
     for (int step = 0; step < 3; ++step) {
       sent.clear();
       optimizer.zero_grad(step == 0);  // of LibTorch, which refuses views
-      mean_square(model->forward(batch_of(world.rank, step))).backward();
+      mean_square(model->forward(rows_of(world.rank, step))).backward();
       const auto at = [&](size_t index) {
         return net->parameters()[index].grad().const_data_ptr();
       };
@@ -123,7 +118,7 @@ TEST(Gradients, OfAnEarlierStepAreNotOverwritten) {
     std::vector<Tensor> held, copies;
     for (int step = 0; step < 3; ++step) {
       model->zero_grad();
-      mean_square(model->forward(batch_of(world.rank, step))).backward();
+      mean_square(model->forward(rows_of(world.rank, step))).backward();
       for (const auto& parameter : net->parameters()) {
         held.push_back(parameter.grad());
         copies.push_back(parameter.grad().clone());
@@ -138,7 +133,7 @@ TEST(Gradients, StayWhereTheyAreUntilBackward) {
   ranks::run(2, [] {
     const auto world = setup();
     auto net = column_net();
-    mean_square(net->forward(batch_of(0, 0))).backward();
+    mean_square(net->forward(rows_of(0, 0))).backward();
     const auto gradients = [&] {
       std::vector<Tensor> all;
       for (const auto& parameter : net->parameters()) all.push_back(parameter.grad());
@@ -147,7 +142,7 @@ TEST(Gradients, StayWhereTheyAreUntilBackward) {
     auto before = gradients();
     const auto model = DistributedDataParallel(net.ptr(), {.bucket_cap_bytes = 400});
     for (int step = 0; step < 3; ++step) {
-      const auto output = model->forward(batch_of(world.rank, step));
+      const auto output = model->forward(rows_of(world.rank, step));
       const auto after = gradients();
       for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(after[i].is_same(before[i])) << i;
       mean_square(output).backward();

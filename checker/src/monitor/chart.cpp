@@ -61,9 +61,8 @@ double height_without_peaks(const std::vector<Series>& all, double highest) {
   return highest > kPeak * *next ? *next : highest;
 }
 
-Range vertical_range(const std::vector<Series>& all, bool from_zero, bool cuts_peaks) {
-  auto range = range_of(all, [](const Point& point) { return point.y; });
-  if (cuts_peaks) range.high = height_without_peaks(all, range.high);
+// Of the y axis, for points in this range.
+Range with_room(Range range, bool from_zero) {
   if (from_zero) range.low = std::min(range.low, 0.0);
   const double room = range.high - range.low;
   if (room <= 0) {
@@ -212,8 +211,10 @@ std::string draw(const Chart& chart) {
   if (!is_curve) return "";
   auto x = range_of(all, [](const Point& point) { return point.x; });
   if (x.high <= x.low) x.high = x.low + 1;
-  const auto y = vertical_range(all, chart.from_zero, chart.cuts_peaks);
-  const double highest = range_of(all, [](const Point& point) { return point.y; }).high;
+  auto heights = range_of(all, [](const Point& point) { return point.y; });
+  const double highest = heights.high;
+  if (chart.cuts_peaks) heights.high = height_without_peaks(all, highest);
+  const auto y = with_room(heights, chart.from_zero);
   Frame frame{
       .title = chart.title,
       .note = highest > y.high ? with_peak(chart.note, shown(highest, chart.y_unit)) : chart.note,
