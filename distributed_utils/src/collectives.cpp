@@ -21,6 +21,12 @@ void check_op(const char* collective, const at::Tensor& tensor, const ReduceOp& 
   }
 }
 
+std::vector<int64_t> gathered_shape(const at::Tensor& tensor, const Group& group) {
+  std::vector<int64_t> shape = {group->getSize()};
+  shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
+  return shape;
+}
+
 }  // namespace
 
 void Work::wait() {
@@ -64,15 +70,28 @@ void broadcast(const at::Tensor& tensor, int source, const Group& group) {
   broadcast_async(tensor, source, group).wait();
 }
 
-at::Tensor all_gather(const at::Tensor& tensor, const Group& group) {
+Work all_gather_async(const at::Tensor& result, const at::Tensor& tensor, const Group& group) {
   const Group members = group_or_world(group);
+  const auto shape = gathered_shape(tensor, members);
+  if (result.sizes() != shape) {
+    throw Error(
+        fmt::format("all_gather: the result of {} ranks' tensors of shape {} has shape {}, "
+                    "not {}.",
+                    members->getSize(), c10::str(tensor.sizes()), c10::str(c10::IntArrayRef(shape)),
+                    c10::str(result.sizes())));
+  }
   // Flat, because Gloo cuts the output along its first dimension, which a scalar does not have.
   at::Tensor input = contiguous_view_or_copy(tensor).flatten();
-  at::Tensor output = at::empty({members->getSize() * input.numel()}, input.options());
-  members->_allgather_base(output, input)->wait();
-  std::vector<int64_t> shape = {members->getSize()};
-  shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
-  return output.view(shape);
+  at::Tensor output = contiguous_view_or_copy(result);
+  at::Tensor flat = output.flatten();
+  return {members->_allgather_base(flat, input), result, output};
+}
+
+at::Tensor all_gather(const at::Tensor& tensor, const Group& group) {
+  const Group members = group_or_world(group);
+  at::Tensor result = at::empty(gathered_shape(tensor, members), tensor.options());
+  all_gather_async(result, tensor, members).wait();
+  return result;
 }
 
 at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op, const Group& group) {

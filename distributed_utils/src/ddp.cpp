@@ -1,13 +1,15 @@
 #include "distributed_utils/ddp.hpp"
 
-#include <fmt/format.h>
-
 #include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include <algorithm>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <unordered_set>
 
+#include "ddp_buckets.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/recording.hpp"
+#include "distributed_utils/self_synchronized.hpp"
 #include "reducer.hpp"
 
 namespace distributed_utils {
@@ -37,34 +39,48 @@ std::vector<at::Tensor> detached(const std::vector<at::Tensor>& tensors) {
   return result;
 }
 
-std::vector<std::vector<size_t>> default_buckets(const std::vector<at::Tensor>& parameters,
-                                                 const DistributedDataParallelOptions& options) {
-  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
-      parameters, {static_cast<size_t>(options.first_bucket_bytes),
-                   static_cast<size_t>(options.bucket_cap_bytes)});
-  // Gradients become ready roughly in the reverse order of the parameters.
-  std::reverse(buckets.begin(), buckets.end());
-  return buckets;
+bool contains(const std::vector<at::Tensor>& tensors, const at::Tensor& tensor) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [&](const at::Tensor& one) { return one.is_same(tensor); });
 }
 
-/// Throws Error unless each parameter is in one bucket.
-void check_buckets(const std::vector<std::vector<size_t>>& buckets, size_t parameters) {
-  std::vector<bool> seen(parameters, false);
-  size_t count = 0;
-  bool valid = true;
-  for (const auto& bucket : buckets) {
-    valid = valid && !bucket.empty();
-    for (const size_t index : bucket) {
-      valid = valid && index < parameters && !seen[index];
-      if (valid) seen[index] = true;
-      ++count;
-    }
+std::vector<at::Tensor> synchronized_by_modules(const torch::nn::Module& module,
+                                                const Group& group) {
+  std::vector<at::Tensor> all;
+  for (const auto& part : module.modules()) {
+    auto* own = dynamic_cast<SelfSynchronized*>(part.get());
+    if (own == nullptr) continue;
+    for (auto& tensor : own->synchronize_over(group)) all.push_back(std::move(tensor));
   }
-  if (valid && count == parameters) return;
-  throw Error(
-      fmt::format("DistributedDataParallel: bucket_indices do not name each of the {} trainable "
-                  "parameters once. Mend: give those of a run of the same model, or none.",
-                  parameters));
+  return all;
+}
+
+/// The parameters that are left for the reducer, as indices into all trainable ones.
+std::vector<size_t> others(const std::vector<at::Tensor>& parameters,
+                           const std::vector<at::Tensor>& synchronized) {
+  std::vector<size_t> result;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!contains(synchronized, parameters[i])) result.push_back(i);
+  }
+  return result;
+}
+
+detail::TrainableParameters picked(const detail::TrainableParameters& all,
+                                   const std::vector<size_t>& which) {
+  detail::TrainableParameters result;
+  for (const size_t index : which) {
+    result.names.emplace(result.tensors.size(), all.names.at(index));
+    result.tensors.push_back(all.tensors[index]);
+  }
+  return result;
+}
+
+void give_rank_zeros_values(const torch::nn::Module& module,
+                            const std::vector<at::Tensor>& trainable, const Group& group) {
+  c10d::verify_params_across_processes(group, trainable, std::nullopt);
+  auto states = detached(module.parameters());
+  for (const auto& buffer : module.buffers()) states.push_back(buffer);
+  c10d::broadcast_coalesced(group, states, kBroadcastBytes);
 }
 
 }  // namespace
@@ -74,10 +90,13 @@ void check_buckets(const std::vector<std::vector<size_t>>& buckets, size_t param
 struct DistributedDataParallelBase::State {
   DistributedDataParallelOptions options;
   Group group;
-  std::vector<std::vector<size_t>> buckets;  // at first, or given
+  size_t parameters = 0;                 // trainable ones
+  std::vector<size_t> averaged;          // by the reducer: indices into them
+  std::vector<at::Tensor> synchronized;  // by modules: parameters and buffers
+  detail::Buckets buckets;               // the reducer's, at first, or given
   bool has_hook = false, has_begun = false;
-  // Both null in a group of one rank, whose average is its own gradient: going through the buckets
-  // would cost some 10 us a parameter and change no bit.
+  // Both null if no parameter is averaged, and in a group of one rank, whose average is its
+  // own gradient: going through the buckets would cost some 10 us a parameter and change no bit.
   std::shared_ptr<detail::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
 };
@@ -87,44 +106,57 @@ DistributedDataParallelBase::DistributedDataParallelBase(
     : torch::nn::Module("DistributedDataParallel"),
       wrapped_(register_module("module", std::move(module))),
       state_(std::make_unique<State>()) {
-  state_->options = options;
-  state_->group = group_or_world(options.group);
-  auto parameters = trainable_parameters(*wrapped_);
+  auto& state = *state_;
+  state.options = options;
+  state.group = group_or_world(options.group);
+  const auto parameters = trainable_parameters(*wrapped_);
+  state.parameters = parameters.tensors.size();
   if (parameters.tensors.empty()) {
     throw Error("DistributedDataParallel: the module has no parameter that requires a gradient.");
   }
   const bool given = !options.bucket_indices.empty();
-  if (given) check_buckets(options.bucket_indices, parameters.tensors.size());
-  state_->buckets = given ? options.bucket_indices : default_buckets(parameters.tensors, options);
-  if (state_->group->getSize() == 1) return;
-
-  c10d::verify_params_across_processes(state_->group, parameters.tensors, std::nullopt);
-  auto states = detached(wrapped_->parameters());
-  for (const auto& buffer : wrapped_->buffers()) states.push_back(buffer);
-  c10d::broadcast_coalesced(state_->group, states, kBroadcastBytes);
-
-  state_->reducer =
-      detail::Reducer::make(std::move(parameters), state_->buckets, state_->group, options);
-  state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
-  state_->reducer->set_logger(state_->logger);
+  if (given) detail::check_buckets(options.bucket_indices, state.parameters);
+  const bool is_alone = state.group->getSize() == 1;
+  if (!is_alone) {
+    give_rank_zeros_values(*wrapped_, parameters.tensors, state.group);
+    state.synchronized = synchronized_by_modules(*wrapped_, state.group);
+  }
+  state.averaged = others(parameters.tensors, state.synchronized);
+  if (state.averaged.empty()) return;
+  auto averaged = picked(parameters, state.averaged);
+  state.buckets = given ? detail::for_reducer(options.bucket_indices, state.averaged)
+                        : detail::default_buckets(averaged.tensors, options);
+  if (is_alone) return;
+  state.reducer = detail::Reducer::make(std::move(averaged), state.buckets, state.group, options);
+  state.logger = std::make_shared<c10d::Logger>(state.reducer);
+  state.reducer->set_logger(state.logger);
 }
 
 DistributedDataParallelBase::~DistributedDataParallelBase() = default;
 
+bool DistributedDataParallelBase::communicates() const {
+  return state_->group->getSize() > 1 && torch::GradMode::is_enabled() && synchronizes_;
+}
+
 void DistributedDataParallelBase::before_forward() {
-  if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
+  if (!communicates()) return;
   state_->has_begun = true;
-  state_->reducer->settle_buckets();
-  state_->reducer->prepare_for_forward();
+  if (state_->reducer) {
+    state_->reducer->settle_buckets();
+    state_->reducer->prepare_for_forward();
+  }
   if (!state_->options.broadcast_buffers) return;
-  const auto buffers = wrapped_->buffers();
+  std::vector<at::Tensor> buffers;
+  for (const auto& buffer : wrapped_->buffers()) {
+    if (!contains(state_->synchronized, buffer)) buffers.push_back(buffer);
+  }
   if (!buffers.empty()) c10d::broadcast_coalesced(state_->group, buffers, kBroadcastBytes);
 }
 
 void DistributedDataParallelBase::after_forward(const std::vector<torch::Tensor>& outputs) {
-  if (!state_->reducer || !torch::GradMode::is_enabled() || !synchronizes_) return;
+  if (!communicates()) return;
   if (recording::enabled()) recording::note_place();
-  state_->reducer->prepare(outputs);
+  if (state_->reducer) state_->reducer->prepare(outputs);
 }
 
 bool DistributedDataParallelBase::needs_outputs() const {
@@ -156,8 +188,9 @@ void DistributedDataParallelBase::zero_grad(bool set_to_none) {
 }
 
 std::vector<std::vector<size_t>> DistributedDataParallelBase::bucket_indices() const {
-  if (!state_->reducer) return state_->buckets;
-  return state_->logger->get_per_bucket_variable_indices();
+  auto buckets =
+      state_->reducer ? state_->logger->get_per_bucket_variable_indices() : state_->buckets;
+  return detail::for_users(std::move(buckets), state_->averaged, state_->parameters);
 }
 
 std::vector<std::vector<size_t>> DistributedDataParallelBase::settle_buckets() {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include "ddp_buckets.hpp"
 #include "distributed_utils/comm_hooks.hpp"
 #include "distributed_utils/ddp.hpp"
 
@@ -20,8 +21,6 @@ struct TrainableParameters {
 /// kernel and stay together, and NCCL divides while it adds.
 class Reducer : public c10d::Reducer {
  public:
-  using Buckets = std::vector<std::vector<size_t>>;
-
   /// buckets: those of the options, or what to begin with.
   static std::shared_ptr<Reducer> make(TrainableParameters parameters, const Buckets& buckets,
                                        const Group& group,

@@ -134,6 +134,21 @@ TEST_P(Collectives, AllGather) {
   });
 }
 
+TEST_P(Collectives, AllGatherUnderWay) {
+  ranks::run(GetParam(), [] {
+    const World world = setup();
+    const Tensor result = torch::zeros({6, 5, world.world_size}, torch::kDouble).permute({2, 0, 1});
+    Work work = all_gather_async(result, input(world.rank));
+    work.wait();
+    EXPECT_TRUE(torch::equal(result, stacked(world.world_size)));
+    EXPECT_THAT(
+        [&] {
+          all_gather_async(torch::zeros({6, 5}), input(world.rank)).wait();
+        },
+        ThrowsMessage<Error>(HasSubstr("not [6, 5]")));
+  });
+}
+
 TEST_P(Collectives, ReduceScatter) {
   ranks::run(GetParam(), [] {
     const World world = setup();

@@ -27,6 +27,7 @@ class LanguageModel : public Task {
       : Task(options.precision),
         products_(options.products),
         fast_(options.fast),
+        batch_size_(options.batch_size),
         settings_(settings),
         data_(load_data(options, settings)) {
     marks_.emplace_back("unigram",
@@ -67,6 +68,7 @@ class LanguageModel : public Task {
                            .bf16 = products_ == Products::bf16,
                            .copies = products_ == Products::bf16 ? copies_ : nullptr,
                            .unsorted_embedding = fast_.embedding,
+                           .most_words = batch_size_ * settings_.sequence_length,
                            .fused_norm = fast_.norm,
                            .fused_relu = fast_.relu,
                            .without_decoder = fast_.loss});
@@ -119,6 +121,7 @@ class LanguageModel : public Task {
 
   Products products_;
   Fast fast_;
+  int64_t batch_size_;
   // Of the last model made, for what needs more of it than its output.
   mutable std::weak_ptr<Transformer> model_;
   mutable std::shared_ptr<operators::NarrowCopies> copies_;

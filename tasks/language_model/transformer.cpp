@@ -120,6 +120,7 @@ torch::Tensor sinusoidal_positions(int64_t positions, int64_t width) {
 Transformer::Transformer(const TransformerOptions& options)
     : autocast_(options.bf16 && !options.copies),
       unsorted_embedding_(options.unsorted_embedding),
+      most_words_(options.most_words),
       fused_norm_(options.fused_norm),
       without_decoder_(options.without_decoder),
       copies_(options.copies),
@@ -133,10 +134,23 @@ Transformer::Transformer(const TransformerOptions& options)
   for (int64_t i = 0; i < options.layers; ++i) layers_->push_back(std::make_shared<Layer>(options));
 }
 
+std::vector<at::Tensor> Transformer::synchronize_over(const distributed_utils::Group& group) {
+  std::vector<at::Tensor> own{positions_};  // which never change
+  if (unsorted_embedding_ && most_words_ > 0) {
+    auto rows = c10::make_intrusive<operators::EmbeddingRows>(group, most_words_);
+    if (rows->pays_for(embedding_->weight)) {
+      embedding_rows_ = std::move(rows);
+      own.push_back(embedding_->weight);
+    }
+  }
+  return own;
+}
+
 torch::Tensor Transformer::forward(const torch::Tensor& input) {
   const Autocast autocast(input.device().type(), autocast_);
-  const auto words =
-      unsorted_embedding_ ? operators::embedding(embedding_->weight, input) : embedding_(input);
+  const auto words = unsorted_embedding_
+                         ? operators::embedding(embedding_->weight, input, embedding_rows_)
+                         : embedding_(input);
   const auto first = words + positions_.narrow(0, 0, input.size(1));
   operators::Normed hidden{first, first};
   for (const auto& layer : *layers_) hidden = layer->as<Layer>()->forward(hidden);

@@ -6,6 +6,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include "distributed_utils/self_synchronized.hpp"
+#include "operators/embedding_rows.hpp"
 #include "operators/narrow_copies.hpp"
 #include "tasks/task.hpp"
 
@@ -23,15 +25,16 @@ struct TransformerOptions {
   /// Given: products of these copies of the parameters, without autocast.
   std::shared_ptr<operators::NarrowCopies> copies = nullptr;
   bool unsorted_embedding = false;  ///< operators/embedding.hpp
-  bool fused_norm = false;          ///< operators/residual_norm.hpp
-  bool fused_relu = false;          ///< operators/relu_dropout.hpp
-  bool without_decoder = false;     ///< forward() ends with what the decoder would get
+  int64_t most_words = 0;        ///< in a training batch, for unsorted_embedding on several ranks
+  bool fused_norm = false;       ///< operators/residual_norm.hpp
+  bool fused_relu = false;       ///< operators/relu_dropout.hpp
+  bool without_decoder = false;  ///< forward() ends with what the decoder would get
 };
 
 /// Sines and cosines that tell positions apart, [positions, width]; section 3.5 of the paper.
 torch::Tensor sinusoidal_positions(int64_t positions, int64_t width);
 
-class Transformer : public Model {
+class Transformer : public Model, public distributed_utils::SelfSynchronized {
  public:
   explicit Transformer(const TransformerOptions& options);
 
@@ -41,15 +44,19 @@ class Transformer : public Model {
   /// width].
   torch::Tensor forward(const torch::Tensor& input) override;
 
+  std::vector<at::Tensor> synchronize_over(const distributed_utils::Group& group) override;
+
   const torch::nn::Linear& decoder() const { return decoder_; }
 
  private:
   bool autocast_;
   bool unsorted_embedding_;
+  int64_t most_words_;
   bool fused_norm_;
   bool without_decoder_;
   std::shared_ptr<operators::NarrowCopies> copies_;
   torch::nn::Embedding embedding_;
+  c10::intrusive_ptr<operators::EmbeddingRows> embedding_rows_;  // null: others average it
   torch::Tensor positions_;
   torch::nn::ModuleList layers_;
   torch::nn::LayerNorm norm_;

@@ -35,24 +35,31 @@ at::Tensor gradient_of_rows(const at::Tensor& gradient, const at::Tensor& indice
 
 class Embedding : public torch::autograd::Function<Embedding> {
  public:
-  static Variable forward(AutogradContext* context, const Variable& weight,
-                          const Variable& indices) {
+  static Variable forward(AutogradContext* context, const Variable& weight, const Variable& indices,
+                          const c10::intrusive_ptr<EmbeddingRows>& rows) {
     context->save_for_backward({indices});
     context->saved_data["words"] = weight.size(0);
+    if (rows) context->saved_data["rows"] = c10::IValue::make_capsule(rows);
     return at::embedding(weight, indices);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto indices = context->get_saved_variables()[0];
-    return {gradient_of_rows(gradients[0], indices, context->saved_data["words"].toInt()),
-            Variable()};
+    const int64_t words = context->saved_data["words"].toInt();
+    const auto rows = context->saved_data.find("rows");
+    if (rows == context->saved_data.end()) {
+      return {gradient_of_rows(gradients[0], indices, words), Variable(), Variable()};
+    }
+    const auto all = c10::static_intrusive_pointer_cast<EmbeddingRows>(rows->second.toCapsule());
+    return {all->mean(gradients[0], indices, words), Variable(), Variable()};
   }
 };
 
 }  // namespace
 
-at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices) {
-  return Embedding::apply(weight, indices);
+at::Tensor embedding(const at::Tensor& weight, const at::Tensor& indices,
+                     const c10::intrusive_ptr<EmbeddingRows>& rows) {
+  return Embedding::apply(weight, indices, rows);
 }
 
 }  // namespace tasks::operators

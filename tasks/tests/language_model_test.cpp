@@ -2,10 +2,14 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <map>
 
 #include "corpus/corpus.hpp"
 #include "data.hpp"
+#include "distributed_utils/ddp.hpp"
+#include "distributed_utils/setup.hpp"
 #include "errors.hpp"
+#include "ranks.hpp"
 #include "tasks/task.hpp"
 #include "temporary_folder.hpp"
 
@@ -213,6 +217,36 @@ TEST_F(LanguageModelTest, MultipliesInBf16) {
   EXPECT_LT(error, 0.05);
   bf16.fast = {.loss = true, .optimizer = true, .embedding = true, .norm = true, .relu = true};
   EXPECT_LT(largest_error(results(bf16), exact), 2 * error);
+}
+
+/// Of a step on each rank's own batch, by name; which DistributedDataParallel left to the model.
+std::map<std::string, torch::Tensor> averages(const Options& options, int rank, bool leaves_one) {
+  torch::manual_seed(0);
+  const auto task = make_task(options);
+  const auto module = task->make_model();
+  const distributed_utils::DistributedDataParallel<Model> model(module);
+  EXPECT_EQ(model->bucket_indices().back() == std::vector<size_t>{0}, leaves_one);
+  auto dataset = task->dataset(Split::train);
+  const auto batch = dataset.get_batch(std::vector<size_t>{5, size_t(rank), 400});
+  task->loss(model->forward(batch.input), batch.target).mean().backward();
+  std::map<std::string, torch::Tensor> all;
+  for (const auto& item : module->named_parameters()) all[item.key()] = item.value().grad();
+  return all;
+}
+
+TEST_F(LanguageModelTest, ItsFastEmbeddingAveragesTheRowsInUse) {
+  ranks::run(2, [this] {
+    const auto world = distributed_utils::setup();
+    auto plain = options(small);
+    plain.precision = torch::kFloat32;
+    plain.batch_size = 3;
+    auto fast = plain;
+    fast.fast.embedding = true;
+    const auto wanted = averages(plain, world.rank, false);
+    for (const auto& [name, gradient] : averages(fast, world.rank, true)) {
+      EXPECT_LT(largest_error({gradient}, {wanted.at(name)}), 1e-6) << name;
+    }
+  });
 }
 
 TEST_F(LanguageModelTest, KeepsTheSeedsNumbers) {

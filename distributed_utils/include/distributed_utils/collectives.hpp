@@ -43,6 +43,9 @@ void broadcast(const at::Tensor& tensor, int source, const Group& group = {});
 
 /// The tensors of all ranks stacked in rank order: shape [world_size, ...tensor's shape].
 at::Tensor all_gather(const at::Tensor& tensor, const Group& group = {});
+/// The same into `result`, of that shape and the tensor's type, contiguous or not.
+[[nodiscard]] Work all_gather_async(const at::Tensor& result, const at::Tensor& tensor,
+                                    const Group& group = {});
 
 /// Reduces [world_size * n, ...] over all ranks and returns this rank's part [n, ...]. Throws Error
 /// if the first dimension cannot be divided by the number of ranks.

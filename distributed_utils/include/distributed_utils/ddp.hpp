@@ -40,7 +40,7 @@ struct DistributedDataParallelOptions {
 /// of it is ready, and goes on. Large gradients are averaged where they are, the others of a bucket
 /// in one tensor, of which they stay parts. Forward passes without gradients make no collective, so
 /// ranks may evaluate different numbers of batches. A group of one rank communicates nothing at
-/// all.
+/// all. What modules keep alike themselves (self_synchronized.hpp) is left to them.
 class DistributedDataParallelBase : public torch::nn::Module {
  public:
   ~DistributedDataParallelBase() override;
@@ -89,6 +89,8 @@ class DistributedDataParallelBase : public torch::nn::Module {
   bool needs_outputs() const;
 
  private:
+  bool communicates() const;
+
   struct State;
   std::shared_ptr<torch::nn::Module> wrapped_;
   std::unique_ptr<State> state_;

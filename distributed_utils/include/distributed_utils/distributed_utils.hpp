@@ -13,5 +13,6 @@
 #include "distributed_utils/safetensors.hpp"
 #include "distributed_utils/sampler.hpp"
 #include "distributed_utils/save.hpp"
+#include "distributed_utils/self_synchronized.hpp"
 #include "distributed_utils/setup.hpp"
 #include "distributed_utils/stop_signal.hpp"

@@ -104,6 +104,21 @@ void embedding_gradient(const float* gradient, const int64_t* indices, int64_t c
 /// The most indices that this is made for: its time grows with their square.
 constexpr int64_t kMostEmbeddingIndices = 16384;
 
+/// The same sums, short: row i of `rows` ([most, width]) is that of the index in words[i], which is
+/// -1 where an index is repeated and from `count` on; such rows are left as they are.
+void embedding_rows(const float* gradient, const int64_t* indices, int64_t count, int64_t most,
+                    int64_t width, float* rows, int* words, Stream stream);
+
+/// What all ranks have made of that, one after the other: rows, then words.
+struct RankRows {
+  const float* all;  ///< [ranks, most * (width + 1)], at a multiple of 16 bytes
+  int64_t ranks, most, width;
+  int64_t words;  ///< that there are, up to 2^31
+};
+/// The mean over ranks, into those rows of `result` ([words, width], all zero) that a rank has.
+/// slots: [ranks, words], all -1, to work with.
+void mean_of_rows(const RankRows& all, int* slots, float* result, Stream stream);
+
 /// Where random numbers begin, as at::PhiloxCudaState has it: in a CUDA graph, on the device.
 struct Random {
   uint64_t seed, offset;
