@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "operators/adamw.hpp"
+#include "operators/attention.hpp"
 #include "operators/embedding.hpp"
 #include "operators/linear_cross_entropy.hpp"
 #include "operators/relu_dropout.hpp"
@@ -160,6 +161,19 @@ void embedding_gradient(benchmark::State& state, bool ours) {
   });
 }
 
+// Forward: projections read, the result written; backward: both read, the projections' written.
+void attention(benchmark::State& state, torch::Dtype type, bool ours) {
+  constexpr int64_t kSequence = 32, kHeads = 4;
+  const auto projected =
+      torch::randn({kRows / kSequence, kSequence, 3 * kWidth}, on_gpu(type)).requires_grad_();
+  const auto gradient = torch::randn({kRows / kSequence, kSequence, kWidth}, on_gpu(type));
+  report(state, double(3 * projected.nbytes() + 2 * gradient.nbytes()), 0, type, [&] {
+    projected.mutable_grad().reset();
+    (ours ? ops::fused_causal_attention : ops::causal_attention)(projected, kHeads, 0.1)
+        .backward(gradient);
+  });
+}
+
 // Forward: read and written; backward: the result and its gradient read, the input's written.
 void relu_dropout(benchmark::State& state, bool ours) {
   const auto input = torch::randn({kRows, 16 * kWidth}, on_gpu(torch::kBFloat16)).requires_grad_();
@@ -191,6 +205,10 @@ BENCHMARK(torch_adamw)->Apply(settings);
 BENCHMARK(our_adamw)->Apply(settings);
 BENCHMARK_CAPTURE(embedding_gradient, torch, false)->Apply(settings);
 BENCHMARK_CAPTURE(embedding_gradient, ours, true)->Apply(settings);
+BENCHMARK_CAPTURE(attention, torch_bf16, torch::kBFloat16, false)->Apply(settings);
+BENCHMARK_CAPTURE(attention, ours_bf16, torch::kBFloat16, true)->Apply(settings);
+BENCHMARK_CAPTURE(attention, torch_fp32, torch::kFloat, false)->Apply(settings);
+BENCHMARK_CAPTURE(attention, ours_fp32, torch::kFloat, true)->Apply(settings);
 BENCHMARK_CAPTURE(relu_dropout, torch, false)->Apply(settings);
 BENCHMARK_CAPTURE(relu_dropout, ours, true)->Apply(settings);
 

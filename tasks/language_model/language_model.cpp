@@ -69,6 +69,7 @@ class LanguageModel : public Task {
                            .copies = products_ == Products::bf16 ? copies_ : nullptr,
                            .unsorted_embedding = fast_.embedding,
                            .most_words = batch_size_ * settings_.sequence_length,
+                           .fused_attention = fast_.attention,
                            .fused_norm = fast_.norm,
                            .fused_relu = fast_.relu,
                            .without_decoder = fast_.loss});

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "operators/attention.hpp"
 #include "operators/embedding.hpp"
 #include "operators/products.hpp"
 #include "operators/relu_dropout.hpp"
@@ -24,6 +25,7 @@ class Attention : public torch::nn::Module {
  public:
   explicit Attention(const TransformerOptions& options)
       : copies_(options.copies),
+        fused_(options.fused_attention),
         heads_(options.heads),
         dropout_(options.dropout),
         projections_(
@@ -31,23 +33,15 @@ class Attention : public torch::nn::Module {
         output_(register_module("output", torch::nn::Linear(options.width, options.width))) {}
 
   torch::Tensor forward(const torch::Tensor& input) {
-    const auto batch = input.size(0);
-    const auto sequence = input.size(1);
-    const auto width = input.size(2);
-    // Three of [batch, heads, sequence, width / heads], their gradients put together at once.
-    const auto projected = linear(projections_, input, copies_.get())
-                               .view({batch, sequence, 3, heads_, width / heads_})
-                               .permute({2, 0, 3, 1, 4})
-                               .unbind();
-    const auto attended =
-        at::scaled_dot_product_attention(projected[0], projected[1], projected[2], /*attn_mask=*/{},
-                                         is_training() ? dropout_ : 0.0, /*is_causal=*/true);
-    return linear(output_, attended.transpose(1, 2).reshape({batch, sequence, width}),
-                  copies_.get());
+    const auto attention = fused_ ? operators::fused_causal_attention : operators::causal_attention;
+    const auto attended = attention(linear(projections_, input, copies_.get()), heads_,
+                                    is_training() ? dropout_ : 0.0);
+    return linear(output_, attended, copies_.get());
   }
 
  private:
   std::shared_ptr<operators::NarrowCopies> copies_;
+  bool fused_;
   int64_t heads_;
   double dropout_;
   torch::nn::Linear projections_;  // queries, keys and values in one product

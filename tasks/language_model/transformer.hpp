@@ -26,6 +26,7 @@ struct TransformerOptions {
   std::shared_ptr<operators::NarrowCopies> copies = nullptr;
   bool unsorted_embedding = false;  ///< operators/embedding.hpp
   int64_t most_words = 0;        ///< in a training batch, for unsorted_embedding on several ranks
+  bool fused_attention = false;  ///< operators/attention.hpp
   bool fused_norm = false;       ///< operators/residual_norm.hpp
   bool fused_relu = false;       ///< operators/relu_dropout.hpp
   bool without_decoder = false;  ///< forward() ends with what the decoder would get

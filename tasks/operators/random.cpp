@@ -18,4 +18,22 @@ kernels::Random draw(at::Device device) {
           .offset_at = state.offset_.ptr};
 }
 
+void keep(torch::autograd::AutogradContext& context, const kernels::Random& random) {
+  const auto keep_one = [&](const char* name, auto value) {
+    context.saved_data[name] = static_cast<int64_t>(value);
+  };
+  keep_one("seed", random.seed);
+  keep_one("offset", random.offset);
+  keep_one("seed_at", reinterpret_cast<std::intptr_t>(random.seed_at));
+  keep_one("offset_at", reinterpret_cast<std::intptr_t>(random.offset_at));
+}
+
+kernels::Random kept(torch::autograd::AutogradContext& context) {
+  const auto one = [&](const char* name) { return context.saved_data[name].toInt(); };
+  return {.seed = static_cast<uint64_t>(one("seed")),
+          .offset = static_cast<uint64_t>(one("offset")),
+          .seed_at = reinterpret_cast<const int64_t*>(one("seed_at")),
+          .offset_at = reinterpret_cast<const int64_t*>(one("offset_at"))};
+}
+
 }  // namespace tasks::operators

@@ -52,13 +52,7 @@ class ResidualNorm : public torch::autograd::Function<ResidualNorm> {
     const auto random = dropout > 0 ? draw(residual.device()) : kernels::Random{};
     context->save_for_backward({sum, moments, weight, added});
     context->saved_data["dropout"] = dropout;
-    const auto keep = [&](const char* name, auto value) {
-      context->saved_data[name] = static_cast<int64_t>(value);
-    };
-    keep("seed", random.seed);
-    keep("offset", random.offset);
-    keep("seed_at", reinterpret_cast<std::intptr_t>(random.seed_at));
-    keep("offset_at", reinterpret_cast<std::intptr_t>(random.offset_at));
+    keep(*context, random);
     auto arguments = arguments_of(sum, moments, weight, added, dropout, random);
     arguments.residual = residual.const_data_ptr<float>();
     arguments.bias = bias.const_data_ptr<float>();
@@ -71,13 +65,8 @@ class ResidualNorm : public torch::autograd::Function<ResidualNorm> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    const auto kept = [&](const char* name) { return context->saved_data[name].toInt(); };
-    const kernels::Random random{.seed = static_cast<uint64_t>(kept("seed")),
-                                 .offset = static_cast<uint64_t>(kept("offset")),
-                                 .seed_at = reinterpret_cast<const int64_t*>(kept("seed_at")),
-                                 .offset_at = reinterpret_cast<const int64_t*>(kept("offset_at"))};
     const auto arguments = arguments_of(saved[0], saved[1], saved[2], saved[3],
-                                        context->saved_data["dropout"].toDouble(), random);
+                                        context->saved_data["dropout"].toDouble(), kept(*context));
     const auto wide = gradients[0].defined() ? gradients[0].contiguous() : Variable();
     const auto narrow =
         gradients.size() > 1 && gradients[1].defined() ? gradients[1].contiguous() : Variable();

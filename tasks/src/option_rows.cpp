@@ -36,9 +36,10 @@ void set_precision(Options& options, const Value& value) {
 // "loss,graph": the parts of that name; "all" and "none".
 void set_fast(Options& options, const Value& value) {
   Fast fast;
-  const std::array<std::pair<std::string_view, bool*>, 6> parts{{{"loss", &fast.loss},
+  const std::array<std::pair<std::string_view, bool*>, 7> parts{{{"loss", &fast.loss},
                                                                  {"optimizer", &fast.optimizer},
                                                                  {"embedding", &fast.embedding},
+                                                                 {"attention", &fast.attention},
                                                                  {"norm", &fast.norm},
                                                                  {"relu", &fast.relu},
                                                                  {"graph", &fast.graph}}};
@@ -54,10 +55,11 @@ void set_fast(Options& options, const Value& value) {
       fast.all = name == "all";
     }
     if (!known) {
-      throw Error(fmt::format(
-          "{}: '{}' is none of loss, optimizer, embedding, norm, relu and graph (with commas "
-          "between), nor all",
-          value.where, name));
+      throw Error(
+          fmt::format("{}: '{}' is none of loss, optimizer, embedding, attention, norm, relu and "
+                      "graph (with commas "
+                      "between), nor all",
+                      value.where, name));
     }
   } while (!rest.empty());
   options.fast = fast;
@@ -116,7 +118,8 @@ constexpr std::array rows{
     OptionRow{"precision", "PRECISION", "fp32",
               "fp32, fp64, or fp32 with products in tf32 (GPUs) or bf16", set_precision},
     OptionRow{"fast", "[=PARTS]", "none",
-              "faster kernels: all, or some of loss,optimizer,embedding,norm,relu,graph", set_fast},
+              "faster kernels: all, or some of loss,optimizer,embedding,attention,norm,relu,graph",
+              set_fast},
     OptionRow{"seed", "N", "0", "of the model, of dropout and of the order of samples", set_seed},
     OptionRow{"deterministic", "", "false", "only algorithms that give the same bits every time",
               set_deterministic},

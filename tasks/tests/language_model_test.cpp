@@ -195,10 +195,14 @@ double largest_error(const std::vector<torch::Tensor>& all, const std::vector<to
 
 TEST_F(LanguageModelTest, ItsFastPartsChangeNothingButRounding) {
   const auto exact = results(options(small));
-  for (const Fast fast :
-       {Fast{.loss = true}, Fast{.optimizer = true}, Fast{.embedding = true}, Fast{.norm = true},
-        Fast{.relu = true},
-        Fast{.loss = true, .optimizer = true, .embedding = true, .norm = true, .relu = true}}) {
+  for (const Fast fast : {Fast{.loss = true}, Fast{.optimizer = true}, Fast{.embedding = true},
+                          Fast{.norm = true}, Fast{.relu = true}, Fast{.attention = true},
+                          Fast{.loss = true,
+                          .optimizer = true,
+                          .embedding = true,
+                          .attention = true,
+                          .norm = true,
+                          .relu = true}}) {
     auto faster = options(small);
     faster.fast = fast;
     EXPECT_LT(largest_error(results(faster), exact), 1e-13);
@@ -215,7 +219,12 @@ TEST_F(LanguageModelTest, MultipliesInBf16) {
   const double error = largest_error(torchs, exact);
   EXPECT_GT(error, 1e-4);  // it did round
   EXPECT_LT(error, 0.05);
-  bf16.fast = {.loss = true, .optimizer = true, .embedding = true, .norm = true, .relu = true};
+  bf16.fast = {.loss = true,
+               .optimizer = true,
+               .embedding = true,
+               .attention = true,
+               .norm = true,
+               .relu = true};
   EXPECT_LT(largest_error(results(bf16), exact), 2 * error);
 }
 

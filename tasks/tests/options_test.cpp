@@ -81,13 +81,15 @@ TEST(Options, PrecisionsAreOfParametersAndOfProducts) {
 TEST(Options, FastIsAllOrSomeOfItsParts) {
   const auto of = [](std::vector<const char*> arguments) {
     const auto fast = parse(std::move(arguments), {.graphs = true}).fast;
-    return std::array{fast.loss, fast.optimizer, fast.embedding, fast.norm, fast.relu, fast.graph};
+    return std::array{fast.loss, fast.optimizer, fast.embedding, fast.attention,
+                      fast.norm, fast.relu,      fast.graph};
   };
-  EXPECT_EQ(of({}), (std::array{false, false, false, false, false, false}));
-  EXPECT_EQ(of({"--fast", "--seed", "1"}), (std::array{true, true, true, true, true, true}));
-  EXPECT_EQ(of({"--fast=all"}), (std::array{true, true, true, true, true, true}));
-  EXPECT_EQ(of({"--fast=graph,loss"}), (std::array{true, false, false, false, false, true}));
-  EXPECT_EQ(of({"--fast=none"}), (std::array{false, false, false, false, false, false}));
+  EXPECT_EQ(of({}), (std::array{false, false, false, false, false, false, false}));
+  EXPECT_EQ(of({"--fast", "--seed", "1"}), (std::array{true, true, true, true, true, true, true}));
+  EXPECT_EQ(of({"--fast=all"}), (std::array{true, true, true, true, true, true, true}));
+  EXPECT_EQ(of({"--fast=graph,loss"}), (std::array{true, false, false, false, false, false, true}));
+  EXPECT_EQ(of({"--fast=attention"}), (std::array{false, false, false, true, false, false, false}));
+  EXPECT_EQ(of({"--fast=none"}), (std::array{false, false, false, false, false, false, false}));
   EXPECT_THAT(error_of_arguments({"--fast=loss,optimiser"}),
               AllOf(HasSubstr("--fast: 'optimiser'"), HasSubstr("loss, optimizer, embedding")));
   EXPECT_THAT(error_of_arguments({"--fast=loss,all"}), HasSubstr("--fast: 'all'"));

@@ -25,7 +25,8 @@ enum class Products { as_stored, tf32, bf16 };
 struct Fast {
   bool loss = false;       ///< the last linear layer and the cross-entropy in one
   bool optimizer = false;  ///< AdamW in one kernel, which writes the weights for bf16 products too
-  bool embedding = false;  ///< the embedding's gradient without a sort
+  bool embedding = false;  ///< the embedding's gradient without a sort, averaged by rows in use
+  bool attention = false;  ///< attention in one, for short sequences
   bool norm = false;       ///< dropout, residual sum and layer norm in one
   bool relu = false;       ///< ReLU and dropout in one
   bool graph = false;      ///< a whole step as one CUDA graph (see step_graph.hpp)

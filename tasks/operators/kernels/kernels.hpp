@@ -138,6 +138,25 @@ void relu_dropout(const ReluDropout& arguments, const void* input, void* result,
 void relu_dropout_gradient(const ReluDropout& arguments, const void* result, const void* gradient,
                            void* input_gradient, Stream stream);
 
+/// Attention of short sequences (Vaswani et al. 2017, section 3.2), in which no position sees a
+/// later one. Of what is in between nothing is kept: the gradient's kernel makes it again.
+struct CausalAttention {
+  Type type;              ///< fp32, or bf16, whose products alone are of bf16
+  const void* projected;  ///< [batch, sequence, 3, heads, size]: queries, keys, values; at a
+                          ///< multiple of 16 bytes, as all here
+  int64_t batch, sequence, heads, size;
+  double dropout;  ///< of the probabilities; 0: none, and `random` is not used
+  Random random;
+};
+constexpr int64_t kMostAttentionSequence = 32;
+
+bool has_causal_attention(int64_t sequence, int64_t size);
+/// result: [batch, sequence, heads, size].
+void causal_attention(const CausalAttention& arguments, void* result, Stream stream);
+/// gradient: the result's; projected_gradient: all of it is written.
+void causal_attention_gradient(const CausalAttention& arguments, const void* gradient,
+                               void* projected_gradient, Stream stream);
+
 /// The layer norm of residual + dropout(added), and what its gradient needs of it. All but `added`
 /// are fp32; [rows, width], or as said.
 struct ResidualNorm {

@@ -54,7 +54,12 @@ Run train(torch::Device device, const Fast& fast, Products products, int steps) 
 // another size in between is no trouble.
 TEST_P(StepGraphTest, ChangesNoBit) {
   for (const auto products : {Products::as_stored, Products::tf32, Products::bf16}) {
-    Fast fast{.loss = true, .optimizer = true, .embedding = true, .norm = true, .relu = true};
+    Fast fast{.loss = true,
+              .optimizer = true,
+              .embedding = true,
+              .attention = true,
+              .norm = true,
+              .relu = true};
     const auto eager = train(GetParam(), fast, products, 30);
     fast.graph = true;
     const auto graphed = train(GetParam(), fast, products, 30);
