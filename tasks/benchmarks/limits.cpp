@@ -54,29 +54,33 @@ double flops_per_ms(torch::Device device, torch::Dtype type) {
   return 2.0 * double(n) * double(n) * double(n) / median_ms(device, 5, [&] { at::mm(a, b); });
 }
 
+double logits_bytes(int64_t targets, int64_t vocabulary, torch::Dtype type, bool kept) {
+  return (kept ? 6.0 : 3.0) * double(targets) * double(vocabulary) *
+         double(torch::elementSize(type));
+}
+
 double step_ms(const torch::nn::Module& model, int64_t targets, const tasks::Options& options,
                torch::Device device) {
   const auto type = product_type(options);
   const double bytes = bytes_per_ms(device);
   const double flops = flops_per_ms(device, type);
-  double parameters = 0, inner = 0, last = 0, vocabulary = 0;
+  double parameters = 0, inner = 0, last = 0;
+  int64_t vocabulary = 0;
   for (const auto& item : model.named_parameters()) {
     const auto count = double(item.value().numel());
     parameters += count;
     if (item.value().dim() != 2 || item.key().ends_with("embedding.weight")) continue;
     if (item.key().ends_with("decoder.weight")) {
       last = count;
-      vocabulary = double(item.value().size(0));
+      vocabulary = item.value().size(0);
     } else {
       inner += count;
     }
   }
   const double for_targets = 6.0 * double(targets);
-  // The fast loss of copies in bf16 keeps no logits: what it writes is read by two products, and
-  // that is all.
+  // The fast loss of copies in bf16 keeps no logits.
   const bool kept = !options.fast.loss || type != torch::kBFloat16;
-  const double logits =
-      (kept ? 6.0 : 3.0) * double(targets) * vocabulary * double(torch::elementSize(type));
+  const double logits = logits_bytes(targets, vocabulary, type, kept);
   const double optimizer = 7.0 * parameters * double(torch::elementSize(options.precision));
   return for_targets * inner / flops + std::max(for_targets * last / flops, logits / bytes) +
          optimizer / bytes;

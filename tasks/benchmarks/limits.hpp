@@ -12,11 +12,14 @@ double bytes_per_ms(torch::Device device);
 /// Operations a millisecond of a large product of this type.
 double flops_per_ms(torch::Device device, torch::Dtype type);
 
+/// Bytes of logits that pass: written, read for the loss, read and written for the gradient, which
+/// is read for each of two products; not kept: only what the two products read is written.
+double logits_bytes(int64_t targets, int64_t vocabulary, torch::Dtype type, bool kept);
+
 /// The fewest milliseconds of a step of a language model with these parameters: the time of its
 /// products (two operations a weight forward, four backward, for each target); or, for the last
-/// layer, of its logits' bytes where these take longer (written, read for the loss, read and
-/// written for the gradient, read for two products); and of the bytes that AdamW reads and writes.
-/// All else is left out.
+/// layer, of its logits_bytes() where these take longer; and of the bytes that AdamW reads and
+/// writes. All else is left out.
 double step_ms(const torch::nn::Module& model, int64_t targets, const tasks::Options& options,
                torch::Device device);
 

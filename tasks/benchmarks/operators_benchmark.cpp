@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <map>
 
+#include "limits.hpp"
 #include "operators/adamw.hpp"
 #include "operators/attention.hpp"
 #include "operators/embedding.hpp"
@@ -43,38 +45,20 @@ double milliseconds(const std::function<void()>& work) {
   return taken / kCalls;
 }
 
-double median_of(const std::function<void()>& work) {
-  milliseconds(work);
-  std::vector<double> all;
-  for (int i = 0; i < kRepeats; ++i) all.push_back(milliseconds(work));
-  std::sort(all.begin(), all.end());
-  return all[all.size() / 2];
-}
-
 torch::TensorOptions on_gpu(torch::Dtype type = torch::kFloat) {
   return torch::dtype(type).device(torch::kCUDA);
 }
 
-/// Bytes read and written a millisecond by a large copy.
 double bytes_per_ms() {
-  static const double speed = [] {
-    const auto from = torch::randn({int64_t{1} << 28}, on_gpu());
-    auto to = torch::empty_like(from);
-    return 2.0 * double(from.nbytes()) / median_of([&] { to.copy_(from); });
-  }();
+  static const double speed = limits::bytes_per_ms(torch::kCUDA);
   return speed;
 }
 
-/// Operations a millisecond of a large product; fp32: in TF32.
+/// fp32: in TF32.
 double flops_per_ms(torch::Dtype type) {
   static std::map<torch::Dtype, double> speeds;
   auto& speed = speeds[type];
-  if (speed == 0) {
-    constexpr int64_t n = 8192;
-    const auto a = torch::randn({n, n}, on_gpu(type));
-    const auto b = torch::randn({n, n}, on_gpu(type));
-    speed = 2.0 * double(n) * n * n / median_of([&] { at::mm(a, b); });
-  }
+  if (speed == 0) speed = limits::flops_per_ms(torch::kCUDA, type);
   return speed;
 }
 
@@ -106,11 +90,8 @@ struct Classifier {
   }
 };
 
-// Logits are written, read for the loss, read and written for the gradient, which is read for each
-// of two products; where they are not kept, only what the products read is written: bytes in the
-// type of the products.
 double logits_bytes(torch::Dtype type, bool kept) {
-  return (kept ? 6.0 : 3.0) * double(kRows) * kVocabulary * double(torch::elementSize(type));
+  return limits::logits_bytes(kRows, kVocabulary, type, kept);
 }
 constexpr double kProducts = 3 * 2.0 * double(kRows) * kVocabulary * kWidth;
 
