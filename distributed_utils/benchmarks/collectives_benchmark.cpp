@@ -5,10 +5,8 @@
 
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <string_view>
 
 #include "distributed_utils/collectives.hpp"
 #include "distributed_utils/setup.hpp"
@@ -19,31 +17,6 @@
 namespace {
 
 namespace du = distributed_utils;
-
-struct Setting {
-  torch::Device device = torch::kCPU;
-  int ranks = 2;
-};
-
-// Nothing if an argument is not understood.
-std::optional<Setting> take_setting(int& argc, char** argv) {
-  Setting setting;
-  int kept = 1;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument == "--device=cuda") {
-      setting.device = torch::kCUDA;
-    } else if (argument.starts_with("--ranks=")) {
-      setting.ranks = std::atoi(argv[i] + 8);
-      if (setting.ranks < 1 || setting.ranks > 64) return std::nullopt;
-    } else if (argument != "--device=cpu") {
-      argv[kept++] = argv[i];
-    }
-  }
-  argc = kept;
-  argv[argc] = nullptr;
-  return setting;
-}
 
 class Calls {
  public:
@@ -117,18 +90,14 @@ void register_all(Calls& calls) {
 
 int main(int argc, char** argv) {
   const std::vector<char*> all(argv, argv + argc + 1);
-  const auto setting = take_setting(argc, argv);
-  if (!setting) {
-    std::fprintf(stderr, "--ranks must lie between 1 and 64.\n");
-    return 1;
-  }
-  if (const int code = ranks::start(setting->ranks, const_cast<char**>(all.data())); code >= 0) {
+  const auto setting = ranks::take_setting(argc, argv, 2);
+  if (const int code = ranks::start(setting.ranks, const_cast<char**>(all.data())); code >= 0) {
     return code;
   }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   torch::set_num_threads(1);
-  const auto world = du::setup({.device = setting->device});
+  const auto world = du::setup({.device = setting.device});
   {
     Calls calls(world);
     register_all(calls);

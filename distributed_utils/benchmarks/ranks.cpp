@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ranks {
@@ -32,6 +33,28 @@ class Silent : public benchmark::BenchmarkReporter {
 };
 
 }  // namespace
+
+Setting take_setting(int& argc, char** argv, int ranks) {
+  Setting setting{.ranks = ranks};
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--device=cuda") {
+      setting.device = c10::kCUDA;
+    } else if (argument.starts_with("--ranks=")) {
+      setting.ranks = std::atoi(argv[i] + 8);
+    } else if (argument != "--device=cpu") {
+      argv[kept++] = argv[i];
+    }
+  }
+  argc = kept;
+  argv[argc] = nullptr;
+  if (setting.ranks < 1 || setting.ranks > 64) {
+    std::fprintf(stderr, "--ranks must lie between 1 and 64.\n");
+    std::exit(1);
+  }
+  return setting;
+}
 
 int start(int world_size, char** argv, int nodes) {
   if (std::getenv("RANK")) return -1;
