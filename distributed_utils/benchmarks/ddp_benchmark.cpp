@@ -2,6 +2,7 @@
 // a world of one rank, where the wrapper has nothing to gain: goal, at most 200 us. On several
 // ranks, all_reduce_us is what an all-reduce of all gradients takes alone, and hidden_percent, how
 // much of that is not to be seen, because backward() goes on meanwhile.
+// Below zero: sending takes from the computing, as where ranks have no core to spare.
 //   ddp_benchmark [--device=cpu|cuda] [--ranks=N] [--benchmark_...]
 #include "pairs.hpp"
 
