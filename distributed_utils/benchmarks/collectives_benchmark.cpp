@@ -56,7 +56,7 @@ class Calls {
     const auto whole = [this](const std::function<void()>& call) {
       return [this, &call] {
         call();
-        if (world_.device.is_cuda()) torch::cuda::synchronize(world_.device.index());
+        ranks::wait_for(world_.device);
       };
     };
     pairs::compare(state, whole(bare), whole(ours));

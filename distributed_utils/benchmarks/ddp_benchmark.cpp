@@ -17,10 +17,6 @@ namespace {
 
 namespace du = distributed_utils;
 
-void wait_for(torch::Device device) {
-  if (device.is_cuda()) torch::cuda::synchronize(device.index());
-}
-
 torch::nn::Sequential make_mlp(int64_t width, int64_t layers) {
   torch::manual_seed(1);
   torch::nn::Sequential mlp;
@@ -46,7 +42,7 @@ class Step {
     for (auto& parameter : parameters_) parameter.mutable_grad().reset();
     forward_(input_).square().mean().backward();
     optimizer_->step();
-    wait_for(input_.device());
+    ranks::wait_for(input_.device());
   }
 
  private:
@@ -62,7 +58,7 @@ double all_reduce_us(int64_t count, torch::Device device) {
   std::vector<double> times;
   const auto call = [&] {
     du::all_reduce(gradients);
-    wait_for(device);
+    ranks::wait_for(device);
   };
   for (int i = 0; i < 60; ++i) times.push_back(pairs::microseconds(call));
   return pairs::quantile({times.begin() + 10, times.end()}, 0.5);

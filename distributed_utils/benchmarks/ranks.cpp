@@ -2,6 +2,7 @@
 
 #include <benchmark/benchmark.h>
 #include <sys/wait.h>
+#include <torch/cuda.h>
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
@@ -33,6 +34,10 @@ class Silent : public benchmark::BenchmarkReporter {
 };
 
 }  // namespace
+
+void wait_for(c10::Device device) {
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+}
 
 Setting take_setting(int& argc, char** argv, int ranks) {
   Setting setting{.ranks = ranks};

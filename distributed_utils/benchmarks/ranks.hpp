@@ -19,6 +19,9 @@ Setting take_setting(int& argc, char** argv, int ranks);
 /// neighbouring ranks share one.
 int start(int world_size, char** argv, int nodes = 1);
 
+/// Until a GPU has done what was enqueued.
+void wait_for(c10::Device device);
+
 /// Runs the benchmarks that are registered; only rank 0 reports. All ranks call it, with the same
 /// number of iterations for each, or one would wait for the others.
 void run_benchmarks(int rank);

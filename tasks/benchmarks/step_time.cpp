@@ -23,10 +23,6 @@ namespace {
 
 namespace du = distributed_utils;
 
-void wait_for(torch::Device device) {
-  if (device.is_cuda()) torch::cuda::synchronize(device.index());
-}
-
 /// All that a trainer has, ready to take steps.
 class Training {
  public:
@@ -94,10 +90,10 @@ class Training {
 };
 
 double milliseconds_of(int64_t steps, torch::Device device, const auto& step) {
-  wait_for(device);
+  ranks::wait_for(device);
   const auto start = std::chrono::steady_clock::now();
   for (int64_t i = 0; i < steps; ++i) step();
-  wait_for(device);
+  ranks::wait_for(device);
   const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
   return taken.count() / static_cast<double>(steps);
 }
@@ -159,13 +155,13 @@ void write_trace(Training& training, const std::string& file, torch::Device devi
   namespace profiler = torch::autograd::profiler;
   using torch::profiler::impl::ActivityType;
   for (int i = 0; i < 30; ++i) training.step();
-  wait_for(device);
+  ranks::wait_for(device);
   const profiler::ProfilerConfig config(profiler::ProfilerState::KINETO);
   const std::set<ActivityType> activities{ActivityType::CPU, ActivityType::CUDA};
   profiler::prepareProfiler(config, activities);
   profiler::enableProfiler(config, activities);
   for (int i = 0; i < 5; ++i) training.step();
-  wait_for(device);
+  ranks::wait_for(device);
   profiler::disableProfiler()->save(file);
 }
 

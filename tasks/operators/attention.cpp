@@ -56,8 +56,7 @@ class CausalAttention : public torch::autograd::Function<CausalAttention> {
  private:
   static kernels::CausalAttention arguments_of(const Variable& projected, int64_t heads,
                                                double dropout, const kernels::Random& random) {
-    return {.type = projected.scalar_type() == at::kBFloat16 ? kernels::Type::bf16
-                                                             : kernels::Type::fp32,
+    return {.type = kernel_type(projected.scalar_type(), "causal_attention: projections"),
             .projected = projected.const_data_ptr(),
             .batch = projected.size(0),
             .sequence = projected.size(1),

@@ -35,15 +35,6 @@ at::Tensor rows_by_operators(const at::Tensor& logits, const at::Tensor& target,
 }
 
 #ifdef USE_CUDA
-kernels::Type kernel_type(at::ScalarType type) {
-  if (type == at::kDouble) return kernels::Type::fp64;
-  if (type == at::kFloat) return kernels::Type::fp32;
-  if (type == at::kHalf) return kernels::Type::fp16;
-  TORCH_CHECK(type == at::kBFloat16, "cross_entropy_rows: logits are ", type,
-              ", none of Double, Float, BFloat16 and Half");
-  return kernels::Type::bf16;
-}
-
 at::Tensor rows_by_kernels(const at::Tensor& logits, const at::Tensor& target,
                            const at::Tensor& column_sums, const RowsOptions& options) {
   const auto wide = logits.options().dtype(wide_type(logits.scalar_type()));
@@ -51,7 +42,7 @@ at::Tensor rows_by_kernels(const at::Tensor& logits, const at::Tensor& target,
   auto losses = at::empty({logits.size(0)}, wide);
   const auto indices = target.contiguous();
   const kernels::CrossEntropy arguments{
-      .type = kernel_type(logits.scalar_type()),
+      .type = kernel_type(logits.scalar_type(), "cross_entropy_rows: logits"),
       .logits = logits.mutable_data_ptr(),
       .target = indices.const_data_ptr<int64_t>(),
       .log_sums = log_sums.mutable_data_ptr(),

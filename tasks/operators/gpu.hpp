@@ -5,7 +5,19 @@
 
 #include <cstdint>
 
+#include "kernels/kernels.hpp"
+
 namespace tasks::operators {
+
+/// Throws c10::Error, which says what is of a type that kernels do not know.
+inline kernels::Type kernel_type(at::ScalarType type, const char* what) {
+  if (type == at::kDouble) return kernels::Type::fp64;
+  if (type == at::kFloat) return kernels::Type::fp32;
+  if (type == at::kHalf) return kernels::Type::fp16;
+  TORCH_CHECK(type == at::kBFloat16, what, " are ", type,
+              ", none of Double, Float, BFloat16 and Half");
+  return kernels::Type::bf16;
+}
 
 /// The current stream of the tensor's GPU.
 inline c10::cuda::CUDAStream stream_of(const at::Tensor& tensor) {

@@ -47,11 +47,10 @@ class ReluDropout : public torch::autograd::Function<ReluDropout> {
 
  private:
   static kernels::ReluDropout arguments_of(const Variable& tensor, double dropout) {
-    return {
-        .type = tensor.scalar_type() == at::kBFloat16 ? kernels::Type::bf16 : kernels::Type::fp32,
-        .size = tensor.numel(),
-        .dropout = dropout,
-        .random = {}};
+    return {.type = kernel_type(tensor.scalar_type(), "relu_dropout: inputs"),
+            .size = tensor.numel(),
+            .dropout = dropout,
+            .random = {}};
   }
 };
 #endif

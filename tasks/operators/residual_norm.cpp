@@ -96,7 +96,7 @@ class ResidualNorm : public torch::autograd::Function<ResidualNorm> {
   static kernels::ResidualNorm arguments_of(const Variable& sum, const Variable& moments,
                                             const Variable& weight, const Variable& added,
                                             double dropout, const kernels::Random& random) {
-    return {.type = type_of(added) == at::kBFloat16 ? kernels::Type::bf16 : kernels::Type::fp32,
+    return {.type = kernel_type(type_of(added), "residual_norm: summands"),
             .rows = moments.size(1),
             .width = sum.size(-1),
             .residual = nullptr,

@@ -57,8 +57,7 @@ void set_fast(Options& options, const Value& value) {
     if (!known) {
       throw Error(
           fmt::format("{}: '{}' is none of loss, optimizer, embedding, attention, norm, relu and "
-                      "graph (with commas "
-                      "between), nor all",
+                      "graph (with commas between), nor all",
                       value.where, name));
     }
   } while (!rest.empty());
