@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What ./workbook does the first time, or after an interruption: packages, compiler, LibTorch, CMake,
-# checker. It is sourced with root, log, venv, build, config (cpu, cuda or sanitize), tests and python
-# (ON or OFF), prefixes (of CMAKE_PREFIX_PATH), fail and say.
+# checker. It is sourced with root, log, venv, build, config (cpu, cuda or sanitize), tests (ON or OFF),
+# python (ON, OFF or torchrun), prefixes (of CMAKE_PREFIX_PATH), torchrun_runs, fail and say.
 # shellcheck disable=SC2154
 torch=2.11.0 options=() used_by_tests=() tests_packages=''
 
@@ -118,9 +118,12 @@ libtorch() {
     [ -e "$venv/.has-whole" ] || enough_space 9
     in_venv whole "installing LibTorch $torch (4.5 GB)" torch==$torch numpy safetensors
   elif ! [ -e "$venv/.has-whole" ]; then
-    [ -e "$venv/.has-cpu" ] || enough_space 4
-    in_venv cpu "installing LibTorch $torch (1.3 GB)" --no-deps torch==$torch nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
+    cpu_torch
   fi
+}
+cpu_torch() {
+  [ -e "$venv/.has-cpu" ] || enough_space 4
+  in_venv cpu "installing LibTorch $torch (1.3 GB)" --no-deps torch==$torch nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
 }
 cuda_toolkit() {
   if nvcc --version 2>/dev/null | grep -q 'release 13\.'; then return 0; fi
@@ -131,6 +134,18 @@ cuda_toolkit() {
   for library in "$kit"/lib/lib*.so.*; do ln -sf "${library##*/}" "${library%%.so.*}.so"; done
   ln -sfn lib "$kit/lib64"
   options+=("-DCUDAToolkit_ROOT=$kit" "-DCMAKE_CUDA_COMPILER=$kit/bin/nvcc")
+}
+working_torchrun() {  # Python's torch loads these libraries even where no GPU is; it needs nothing else
+  local library packages=(typing_extensions 'cuda-toolkit[cublas,cufft,cufile,curand,cusparse]==13.0.2')
+  if torchrun_runs; then return 0; fi
+  for library in cudnn-cu13==9.19.0.56 cusparselt-cu13==0.8.0 nccl-cu13==2.28.9 nvshmem-cu13==3.4.5; do
+    packages+=("nvidia-$library")
+  done
+  enough_space 4
+  cpu_torch
+  in_venv torchrun "installing what torchrun needs (2.2 GB)" "${packages[@]}"
+  torchrun_runs || fail "torchrun does not run: $("$venv/bin/torchrun" --help 2>&1 | tail -n 1)" \
+    "Fix: delete $venv, then run this again."
 }
 slides_tools() {  # Sphinx and what belongs to it; anew where a newer course asks for something else
   if [ "$root/slides/requirements.txt" -nt "$venv/.has-slides" ]; then rm -f "$venv/.has-slides"; fi
@@ -149,6 +164,7 @@ set_up() {
   local compiler; compiler=$(find_compiler) || exit 1
   build_tools
   libtorch
+  if [ "$python" = torchrun ]; then working_torchrun; fi
   if [ "$config" = cuda ]; then cuda_toolkit; fi
   # Without them the slides and TensorBoard's files are not tested, and their tests say so.
   if [ "$tests" = ON ]; then

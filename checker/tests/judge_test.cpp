@@ -7,6 +7,7 @@
 
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
+#include "judge/given.hpp"
 #include "judge/rules/wording.hpp"
 #include "judge/secret.hpp"
 #include "judge/verdicts.hpp"
@@ -27,84 +28,6 @@ using testing::ThrowsMessage;
 const Ladder& ladder() {
   static const Ladder loaded = load_ladder(PROJECT_FOLDER "/checker/ladder");
   return loaded;
-}
-
-std::map<int, State> states(const std::vector<Verdict>& verdicts) {
-  std::map<int, State> found;
-  for (const auto& verdict : verdicts) found[verdict.todo] = verdict.state;
-  return found;
-}
-
-Finding finding(int todo) { return {todo, "id", "what", "why", {}, ""}; }
-
-TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
-  const auto& step = ladder().step("03");
-  const auto found =
-      states(to_verdicts(ladder(), ladder().trainer, step, {finding(4), finding(6)}, {}, false));
-  EXPECT_EQ(found.at(4), State::wrong);
-  EXPECT_EQ(found.at(5), State::not_judged);
-  EXPECT_EQ(found.at(6), State::not_judged);
-}
-
-TEST(Verdicts, WhatIsAsGivenIsOpenRatherThanWrong) {
-  const auto& step = ladder().step("03");
-  const auto found =
-      states(to_verdicts(ladder(), ladder().trainer, step, {finding(6)}, {6, 7}, false));
-  EXPECT_EQ(found.at(5), State::done);
-  EXPECT_EQ(found.at(6), State::open);
-  EXPECT_EQ(found.at(7), State::done);  // nothing was found, however it was done
-}
-
-TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
-  const auto& step = ladder().step("06");
-  const auto found = states(to_verdicts(ladder(), ladder().trainer, step, {finding(11)}, {}, true));
-  EXPECT_EQ(found.at(11), State::wrong);
-  EXPECT_EQ(found.at(12), State::not_judged);
-  EXPECT_EQ(found.at(13), State::not_judged);
-}
-
-TEST(Verdicts, AnEarlierTodoThatNoLongerHoldsIsNamed) {
-  const auto& step = ladder().step("06");
-  const auto verdicts = to_verdicts(ladder(), ladder().trainer, step, {finding(8)}, {}, false);
-  EXPECT_EQ(states(verdicts).at(8), State::wrong);
-}
-
-TEST(Verdicts, UntouchedAreThoseWhosePlacesReadAsGiven) {
-  const auto& step = ladder().step("03");
-  const auto given = render(ladder(), ladder().trainer, step, Rendering::step);
-  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, given), (std::set<int>{4, 5, 6, 7}));
-  auto edited = given;
-  const std::string code = "data::samplers::RandomSampler(*train_set.size())";
-  const auto place = given.find("auto train_loader");
-  ASSERT_NE(place, std::string::npos);
-  edited.replace(place, 4, "const auto");
-  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, edited), (std::set<int>{4, 6, 7}));
-  const auto solved = render(ladder(), ladder().trainer, step, Rendering::solution);
-  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, solved), std::set<int>{});
-}
-
-// In a script a directive looks like a comment, and belongs to one TODO alone.
-TEST(Verdicts, UntouchedOfAJobScriptAreToldApart) {
-  const auto& step = ladder().step("07");
-  const auto given = render(ladder(), ladder().job, step, Rendering::step);
-  const auto untouched = [&](const std::string& text) {
-    return untouched_todos(ladder(), ladder().job, step, text);
-  };
-  EXPECT_EQ(untouched(given), (std::set<int>{14, 15, 16, 17}));
-  const auto four = replaced(given, "--gres=gpu:1", "--gres=gpu:4");
-  EXPECT_EQ(untouched(four), (std::set<int>{15, 16, 17}));
-  EXPECT_EQ(untouched(replaced(four, "--nodes=1", "--nodes=2")), (std::set<int>{15, 16}));
-}
-
-// Where the GPUs are not there, or the ranks cannot meet, nobody can tell how they are started.
-TEST(Verdicts, StartingRanksWaitsForGpusAndTheirMeeting) {
-  const auto& step = ladder().step("07");
-  for (const int earlier : {14, 15}) {
-    const auto verdicts = to_verdicts(ladder(), ladder().job, step, {finding(earlier)}, {}, false);
-    EXPECT_EQ(states(verdicts).at(earlier), State::wrong);
-    EXPECT_EQ(states(verdicts).at(16), State::not_judged);
-    EXPECT_EQ(states(verdicts).at(17), State::done);
-  }
 }
 
 TEST(CompileErrors, ShowTheFirstAtTheStudentsLine) {

@@ -167,7 +167,18 @@ TEST_F(JobTest, AMissingTorchrunIsExplained) {
   fs::remove(folder_.path() / "bin/torchrun");
   const auto job = run("solutions/07_multi_node/07_multi_node.sbatch");
   EXPECT_EQ(job.status, 1);
-  EXPECT_EQ(job.text, "error: no torchrun; first, on the login node: ./workbook prefetch\n");
+  EXPECT_THAT(job.text, ::testing::StartsWith("error: torchrun does not run: "));
+  EXPECT_THAT(job.text, ::testing::EndsWith("torchrun: command not found\n"
+                                            "Fix: run ./workbook prefetch on the login node.\n"));
+}
+
+TEST_F(JobTest, ATorchrunThatDoesNotRunIsQuoted) {
+  stand_in("bin/torchrun", "printf 'Traceback\\nNo module named typing_extensions\\n' >&2; exit 1");
+  const auto job = run("solutions/07_multi_node/07_multi_node.sbatch");
+  EXPECT_EQ(job.status, 1);
+  EXPECT_EQ(job.text,
+            "error: torchrun does not run: No module named typing_extensions\n"
+            "Fix: run ./workbook prefetch on the login node.\n");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "doctor/doctor.hpp"
 #include "doctor/look_up.hpp"
+#include "jobs/torchrun.hpp"
 #include "ladder/programs.hpp"
 #include "support/text.hpp"
 
@@ -50,11 +51,13 @@ Finding programs(const Place& place) {
 }
 
 Finding torchrun(const Place& place) {
-  const auto own = place.project.source / ".venv/bin/torchrun";
-  if (answer_of({own.string(), "--help"})) return {"torchrun", Health::good, own.string()};
-  if (answer_of({"torchrun", "--help"})) return {"torchrun", Health::good, "the one in PATH"};
-  return {"torchrun", Health::absent, "none that works; job scripts start it from step 07 on",
-          place.compute_node ? "on the login node: ./workbook prefetch" : "./workbook prefetch"};
+  const auto own = own_torchrun(place.project);
+  const auto why = why_not_running(own);
+  if (!why) return {"torchrun", Health::good, own.string()};
+  if (!why_not_running("torchrun")) return {"torchrun", Health::good, "the one in PATH"};
+  return {"torchrun", Health::absent, "does not run: " + *why,
+          std::string("Job scripts start it. Install what it needs: ") +
+              (place.compute_node ? "on the login node, " : "") + "./workbook prefetch"};
 }
 
 }  // namespace

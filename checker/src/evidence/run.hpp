@@ -70,8 +70,8 @@ struct SetEpoch {
 struct RankSeen {
   Log log;
   RankResult result;
-  std::vector<std::string> output, errors;  ///< lines, the first few thousand
-  uint64_t lines_left_out = 0;
+  std::vector<std::string> output, errors;   ///< lines, the first few thousand
+  uint64_t lines_left_out = 0;               ///< of the output, behind those
   std::filesystem::path folder;              ///< where it ran
   std::vector<std::filesystem::path> files;  ///< that it left in there, from that folder
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "evidence/log.hpp"
+#include "jobs/torchrun.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
 
@@ -69,7 +70,7 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
       fs::create_symlink(entry.path(), folder_ / ".venv" / "bin" / name);
     }
   }
-  const auto torchrun = shell_quote((programs / "torchrun").string());
+  const auto torchrun = shell_quote(own_torchrun(project).string());
   place_witness(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
                 options.empty() ? "exit 0" : "exec " + torchrun + " \"$@\"");
 }
@@ -77,7 +78,8 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
 void JobSite::place_witness(const fs::path& program, const std::string& kind,
                             const std::string& become) const {
   // Named last, so that what has a .host is whole.
-  const std::string text = "#!/bin/bash\nme=$(mktemp -u " +
+  // Who asks for help starts nothing.
+  const std::string text = "#!/bin/bash\n[ \"$*\" != --help ] || exit 0\nme=$(mktemp -u " +
                            shell_quote((seen_ / (kind + "XXXXXXXX")).string()) +
                            ")\n"
                            "cat /proc/$$/environ >\"$me.environment\"\n"

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "judge/compile.hpp"
-#include "judge/verdicts.hpp"
+#include "judge/given.hpp"
 #include "judge/workshop.hpp"
 #include "ladder/render.hpp"
 

@@ -4,12 +4,12 @@
 #include <chrono>
 
 #include "judge/compile.hpp"
+#include "judge/given.hpp"
 #include "judge/job_check.hpp"
 #include "judge/secret.hpp"
 #include "judge/trainer_check.hpp"
 #include "judge/verdicts.hpp"
 #include "ladder/programs.hpp"
-#include "ladder/render.hpp"
 #include "process/build.hpp"
 #include "process/gpus.hpp"
 #include "support/error.hpp"
@@ -53,7 +53,8 @@ class Check {
     const bool student = options_.program.empty() && !options_.solution;
     const std::string text = trainer_text();
     const std::string job = job_text();
-    if (student && as_given(ladder_.trainer, text) && (job.empty() || as_given(ladder_.job, job))) {
+    if (student && is_given_code(ladder_, ladder_.trainer, step_, text) &&
+        (job.empty() || is_given_code(ladder_, ladder_.job, step_, job))) {
       return all_open();
     }
     if (options_.hand_in && only_the_job() && job_impossible()) {  // so nothing needs building
@@ -86,10 +87,6 @@ class Check {
   bool only_the_job() const {
     return std::ranges::all_of(step_.todos,
                                [&](int todo) { return ladder_.job.todos().contains(todo); });
-  }
-
-  bool as_given(const Source& source, const std::string& text) const {
-    return text == render(ladder_, source, step_, Rendering::step);
   }
 
   std::string trainer_text() const {
@@ -172,9 +169,19 @@ class Check {
                                         .on_stage = [&](std::string_view text) { stage(text); }});
     report_.timeline = checked.timeline;
     report_.largest_deviation = checked.largest_deviation;
-    report_.judged_by_numbers = checked.largest_deviation > kTolerance;
     report_.verdicts =
         to_verdicts(ladder_, ladder_.trainer, step_, checked.findings, untouched, checked.cut_off);
+    for (const auto& [todo, reason] : checked.unjudged) leave_unjudged(todo, reason);
+  }
+
+  // What was not found wrong is not right either. todo: 0 for all.
+  void leave_unjudged(int todo, const std::string& reason) {
+    for (auto& verdict : report_.verdicts) {
+      if (verdict.state != State::done || (todo != 0 && todo != verdict.todo)) continue;
+      verdict.state = State::not_judged;
+      verdict.reason = reason;
+      verdict.untried = true;
+    }
   }
 
   void judge_job(const Work& work, const std::string& script, const std::set<int>& untouched) {
@@ -187,7 +194,7 @@ class Check {
         if (!ladder_.job.todos().contains(todo)) continue;
         const bool open = untouched.contains(todo);
         add_verdict(todo, open ? State::open : State::not_judged,
-                    trains ? "there is no Slurm to try it on" : *impossible, trains && !open);
+                    trains ? "it cannot be tried here" : *impossible, trains && !open);
       }
       if (trains) report_.not_checked.push_back("the job script: " + *impossible);
       return;

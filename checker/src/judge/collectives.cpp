@@ -1,68 +1,26 @@
 #include "judge/collectives.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
+
+#include "evidence/collective_kinds.hpp"
 
 namespace checker {
 
 namespace {
 
-constexpr uint8_t kSend = 12, kRecv = 13, kRecvAny = 14, kBarrier = 15;
-
-// As torch numbers them (the replay asserts it).
-constexpr std::array<const char*, 19> kKinds{"broadcast",
-                                             "all_reduce",
-                                             "all_reduce_coalesced",
-                                             "reduce",
-                                             "all_gather",
-                                             "all_gather",
-                                             "all_gather_coalesced",
-                                             "gather",
-                                             "scatter",
-                                             "reduce_scatter",
-                                             "all_to_all",
-                                             "all_to_all",
-                                             "send",
-                                             "recv",
-                                             "recv",
-                                             "barrier",
-                                             "reduce_scatter",
-                                             "coalesced collectives",
-                                             "all_reduce of sparse tensors"};
-constexpr std::array<const char*, 5> kOps{"SUM", "AVG", "PRODUCT", "MIN", "MAX"};
-
 std::string kind_of(const CollectiveSeen& collective) {
-  return collective.call.op_type < kKinds.size() ? kKinds.at(collective.call.op_type)
-                                                 : "a collective";
+  const size_t kind = collective.call.op_type;
+  return std::string(kind < kCollectiveNames.size() ? kCollectiveNames.at(kind) : "a collective");
 }
 
-std::string type_of(int8_t type) {
-  switch (type) {
-    case 0:
-      return "uint8";
-    case 3:
-      return "int32";
-    case 4:
-      return "int64";
-    case 5:
-      return "float16";
-    case 6:
-      return "float32";
-    case 7:
-      return "float64";
-    case 11:
-      return "bool";
-    case 15:
-      return "bfloat16";
-    default:
-      return "elements";
-  }
+bool is(const CollectiveSeen& collective, CollectiveKind kind) {
+  return collective.call.op_type == static_cast<uint8_t>(kind);
 }
 
 bool point_to_point(const CollectiveSeen& collective) {
-  const auto kind = collective.call.op_type;
-  return kind == kSend || kind == kRecv || kind == kRecvAny;
+  return is(collective, CollectiveKind::send) || is(collective, CollectiveKind::recv) ||
+         is(collective, CollectiveKind::recv_any_source);
 }
 
 // What makes groups on different ranks the same group.
@@ -93,12 +51,16 @@ std::map<std::string, Calls> calls_by_group(const RankSeen& rank) {
 std::string describe(const CollectiveSeen& collective) {
   const auto& call = collective.call;
   std::string text = kind_of(collective);
-  if (call.op_type == kBarrier) return text;
-  text += " of " + std::to_string(call.elements) + " " + type_of(call.scalar_type);
-  if (call.reduce_op < kOps.size()) text += std::string(" (") + kOps.at(call.reduce_op) + ")";
+  if (is(collective, CollectiveKind::barrier)) return text;
+  text += " of " + std::to_string(call.elements) + " ";
+  text += element_name(call.scalar_type);
+  if (call.reduce_op < kReduceOpNames.size()) {
+    text += " (" + std::string(kReduceOpNames.at(call.reduce_op)) + ")";
+  }
   if (call.root >= 0) {
-    text += (call.op_type == 0 || call.op_type == kRecv ? " from rank " : " to rank ") +
-            std::to_string(call.root);
+    const bool from =
+        is(collective, CollectiveKind::broadcast) || is(collective, CollectiveKind::recv);
+    text += (from ? " from rank " : " to rank ") + std::to_string(call.root);
   }
   return text;
 }
@@ -119,7 +81,7 @@ std::vector<std::string> in_words(const Scene& scene, const Mismatch& mismatch) 
 std::string difference(const CollectiveSeen& a, const CollectiveSeen& b) {
   if (kind_of(a) != kind_of(b)) return "kind";
   if (a.call.root != b.call.root) return "root";
-  if (a.call.op_type == kBarrier) return "";
+  if (is(a, CollectiveKind::barrier)) return "";
   if (a.call.elements != b.call.elements) return "size";
   if (a.call.scalar_type != b.call.scalar_type) return "type";
   if (a.call.reduce_op != b.call.reduce_op) return "reduce op";

@@ -105,7 +105,7 @@ class Row {
       auto& lines = is_error ? seen.errors : seen.output;
       if (lines.size() < kLines) {
         lines.emplace_back(line.substr(0, kLineBytes));
-      } else {
+      } else if (!is_error) {
         ++seen.lines_left_out;
       }
       return true;

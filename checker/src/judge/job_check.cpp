@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jobs/run_job.hpp"
+#include "jobs/torchrun.hpp"
 #include "judge/boxed_jobs.hpp"
 #include "judge/experiment.hpp"
 #include "judge/job_rules.hpp"
@@ -10,8 +11,6 @@
 #include "lab/impossible.hpp"
 
 namespace checker {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -47,10 +46,10 @@ std::vector<double> reported_alone(const JobCheckOptions& options, size_t ranks)
 
 std::optional<std::string> job_check_impossible(const Project& project) {
   if (const auto why = lab_impossible()) return why;
-  if (!fs::exists(project.source / ".venv" / "bin" / "torchrun")) {
-    return "torchrun is not there, which job scripts start. Mend: ./workbook test installs it.";
-  }
-  return std::nullopt;
+  const auto why = why_not_running(own_torchrun(project));
+  if (!why) return std::nullopt;
+  return "torchrun, which job scripts start, does not run: " + *why +
+         ". Fix: run ./workbook prefetch, which installs what it needs.";
 }
 
 Findings check_job(const Project& project, const Ladder& ladder, const Step& step,

@@ -22,7 +22,6 @@ double number(const json& object, const char* name, double otherwise) {
 
 StepTruth step_from(const json& step) {
   StepTruth truth{.apart = number(step, "apart", kUnknown),
-                  .loss = number(step, "loss", kUnknown),
                   .update = number(step, "update", 0),
                   .known = step.contains("mean"),
                   .mean = number(step, "mean", kUnknown),
@@ -48,7 +47,6 @@ WorldTruth world_from(const json& world) {
   for (const auto& rank : world.at("ranks")) {
     auto& seen = truth.ranks.emplace_back();
     for (const auto& step : rank.at("steps")) seen.steps.push_back(step_from(step));
-    seen.evaluations = number(rank, "evaluations", 0);
     for (const auto& file : rank.at("files")) {
       seen.files.push_back(
           {file.at("file").get<std::string>(), file.at("holds").get<std::string>()});
@@ -80,6 +78,9 @@ std::vector<WorldTruth::Loss> WorldTruth::losses() const {
     const auto of = " of epoch " + std::to_string(epoch + 1);
     if (epoch < training.size()) all.push_back({"training loss" + of, training[epoch]});
     if (epoch < validation.size()) all.push_back({"validation loss" + of, validation[epoch]});
+  }
+  if (!validation.empty()) {
+    all.push_back({"best validation loss", *std::ranges::min_element(validation)});
   }
   if (test) all.push_back({"test loss", *test});
   return all;

@@ -17,7 +17,6 @@ constexpr double kUnknown = 1e300;
 /// against anything.
 struct StepTruth {
   double apart = 0;    ///< parameters, from rank 0's
-  double loss = 0;     ///< the batch's loss
   double update = 0;   ///< the next step's parameters, from what the optimizer makes of these
   bool known = false;  ///< whether the gradients could be computed anew on every rank
   // Gradients, from hypotheses.
@@ -32,7 +31,6 @@ struct FileTruth {
 
 struct RankTruth {
   std::vector<StepTruth> steps;
-  double evaluations = 0;  ///< the largest deviation of an evaluation batch's loss
   std::vector<FileTruth> files;
 };
 
@@ -47,7 +45,8 @@ struct WorldTruth {
     std::string name;  ///< "training loss of epoch 1"
     double value;
   };
-  /// All of them, in the order in which a trainer reports them.
+  /// All of them, in the order in which a trainer reports them. The best validation loss is there
+  /// a second time, because a line at the end says it again.
   std::vector<Loss> losses() const;
 };
 

@@ -50,8 +50,8 @@ struct Scene {
 
 using Findings = std::vector<Finding>;
 
-/// fp64 results that differ by less are equal. The largest deviation seen among correct programs is
-/// 1e-14, the smallest among wrong ones 1e-4: see the matrix that `checker verify` prints.
+/// fp64 results that differ by less are equal. How far right and wrong programs lie apart is told
+/// by `./workbook verify` and in the results that it keeps.
 constexpr double kTolerance = 1e-9;
 /// For reported losses: adding up some tens of batches in float is as right as in double.
 constexpr double kLossTolerance = 1e-5;

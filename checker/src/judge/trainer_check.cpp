@@ -10,14 +10,35 @@
 #include "judge/timeline.hpp"
 #include "judge/traffic.hpp"
 #include "ladder/render.hpp"
+#include "support/text.hpp"
 
 namespace checker {
 
 namespace {
 
+bool not_started(const Finding& finding) { return finding.kind == FindingKind::not_started; }
+
+// Why the evidence of a run cannot be judged: a part of it is missing.
+std::optional<std::string> missing_evidence(const Scene& scene) {
+  for (size_t rank = 0; rank < scene.world(); ++rank) {
+    const auto& log = scene.run().ranks[rank].log;
+    const auto who = scene.where() + " rank " + std::to_string(rank);
+    if (log.dropped > 0) {
+      return who + " recorded more than its log holds; " + count_of(log.dropped, "record") +
+             (log.dropped == 1 ? " is" : " are") + " missing";
+    }
+    if (log.broken) return who + "'s log is damaged";
+  }
+  return std::nullopt;
+}
+
 // In this order: what comes first explains what comes later.
 Findings judge_world(const Scene& scene) {
   Findings findings;
+  if (missing_evidence(scene)) {  // Then only a crash is certain.
+    rules::trouble(scene, findings);
+    return findings;
+  }
   rules::membership(scene, findings);
   rules::purposes(scene, findings);
   if (findings.empty()) {
@@ -27,16 +48,20 @@ Findings judge_world(const Scene& scene) {
   }
   rules::collectives(scene, findings);
   rules::gradients(scene, findings);
-  rules::standstill(scene, findings);
+  // A TODO that is not started yet is no reason to hang or to die.
   const size_t before_trouble = findings.size();
-  if (findings.empty()) rules::trouble(scene, findings);
+  if (std::ranges::all_of(findings, not_started)) {
+    rules::trouble(scene, findings);
+  } else {
+    rules::aftermath(scene, findings);
+  }
   if (findings.size() == before_trouble) {  // else what came later tells nothing
     rules::losses(scene, findings);
     rules::speaking(scene, findings);
     rules::saving(scene, findings);
     rules::leaving(scene, findings);
   }
-  if (findings.empty()) rules::whole(scene, findings);
+  if (std::ranges::all_of(findings, not_started)) rules::whole(scene, findings);
   return findings;
 }
 
@@ -44,9 +69,27 @@ Findings judge_world(const Scene& scene) {
 void add_unknown(Findings& all, Findings&& findings) {
   for (auto& finding : findings) {
     const bool known = std::ranges::any_of(all, [&](const Finding& other) {
+      return other.todo == finding.todo && other.id == finding.id &&
+             (not_started(finding) || !not_started(other));
+    });
+    if (known) continue;
+    std::erase_if(all, [&](const Finding& other) {
       return other.todo == finding.todo && other.id == finding.id;
     });
-    if (!known) all.push_back(std::move(finding));
+    all.push_back(std::move(finding));
+  }
+}
+
+// What could not be judged, and why; what was found stands all the same.
+void add_unjudged(const Scene& scene, std::vector<Unjudged>& all) {
+  const auto add = [&](int todo, const std::string& reason) {
+    const auto known = [&](const Unjudged& other) { return other.todo == todo; };
+    if (std::ranges::none_of(all, known)) all.push_back({todo, reason});
+  };
+  if (const auto why = missing_evidence(scene)) add(0, *why);
+  if (scene.expects(feature::print0) && scene.run().ranks[0].lines_left_out > 0) {
+    add(scene.ladder.todo_of(feature::print0),
+        scene.where() + " rank 0 printed more lines than are read");
   }
 }
 
@@ -56,11 +99,10 @@ double largest_deviation(const Scene& scene) {
   for (const auto& rank : scene.truth.ranks) {
     for (const auto& step : rank.steps) {
       for (const double deviation :
-           {mean ? step.mean : step.local, mean ? step.apart : 0, step.update, step.loss}) {
+           {mean ? step.mean : step.local, mean ? step.apart : 0, step.update}) {
         if (deviation < kUnknown) largest = std::max(largest, deviation);
       }
     }
-    if (rank.evaluations < kUnknown) largest = std::max(largest, rank.evaluations);
   }
   return largest;
 }
@@ -104,6 +146,7 @@ TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const
   for (const size_t i : most_telling_first(trials)) {
     const Scene scene{trials[i], truth.worlds[i], truth.sizes, ladder, step, features, locate};
     add_unknown(checked.findings, judge_world(scene));
+    add_unjudged(scene, checked.unjudged);
     if (!checked.timeline && !checked.findings.empty() && scene.world() > 1) {
       checked.timeline = timeline_of(scene.run());
     }

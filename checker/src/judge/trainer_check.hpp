@@ -24,8 +24,15 @@ struct TrainerCheckOptions {
   std::function<void(std::string_view)> on_stage;
 };
 
+/// A TODO that could not be judged; 0: none of them could.
+struct Unjudged {
+  int todo = 0;
+  std::string reason;
+};
+
 struct TrainerChecked {
   Findings findings;
+  std::vector<Unjudged> unjudged;
   /// The run of some world did not come to its end.
   bool cut_off = false;
   /// Of a gradient, a parameter or a loss, relative, from what the replay gives.

@@ -8,10 +8,17 @@
 namespace checker {
 
 enum class State {
-  open,        ///< as given
+  open,        ///< not started
   done,        ///< judged and right
   wrong,       ///< judged and not right: there is at least one finding
   not_judged,  ///< waits for another TODO, or could not be tried here
+};
+
+/// What a finding says about the work on its TODO.
+enum class FindingKind {
+  mistake,      ///< the program does something that is not right
+  not_started,  ///< the program does what the exercise does before this TODO, and nothing else
+  crash,        ///< a rank died, hung or never ended
 };
 
 /// One reason why a TODO is wrong.
@@ -22,6 +29,9 @@ struct Finding {
   std::string why;   ///< why that is wrong and what to look at, in the course's words
   std::vector<std::string> evidence;  ///< what was seen, a line each, with numbers
   std::string where;  ///< "steps/05_all_reduce_loss/train.cpp:48", or empty if no line can be named
+  FindingKind kind = FindingKind::mistake;
+  /// Where a number decided: by how much it is off, relative. 0: none did.
+  double deviation = 0;
 };
 
 /// The judgement of one TODO.
@@ -61,9 +71,8 @@ struct Report {
   std::optional<CompileError> compile_error;
   std::vector<std::string> not_checked;  ///< "NCCL: there is no GPU here", a line each
   /// The largest relative deviation of a gradient, a parameter or a loss from what the replay
-  /// gives, and whether a finding rests on one.
+  /// gives, of all that rules look at.
   double largest_deviation = 0;
-  bool judged_by_numbers = false;
   std::optional<Timeline> timeline;  ///< of a run that shows what is wrong
   double build_seconds = 0;
   double judge_seconds = 0;

@@ -69,7 +69,9 @@ std::string squeeze_blank_lines(std::string text) {
   return text;
 }
 
-std::string substitute(std::string line, const Step& step, Rendering which) {
+}  // namespace
+
+std::string substituted(std::string line, const Step& step, Rendering which) {
   const std::string program = which == Rendering::solution ? "solution_" : "step_";
   const std::pair<std::string_view, std::string> values[] = {
       {"@NAME@", step.name}, {"@PROGRAM@", program + step.digits()}};
@@ -78,8 +80,6 @@ std::string substitute(std::string line, const Step& step, Rendering which) {
   }
   return line;
 }
-
-}  // namespace
 
 std::set<std::string> features_until(const Ladder& ladder, const Step& step, Rendering which) {
   const int last = which == Rendering::solution ? step.number : step.number - 1;
@@ -107,7 +107,7 @@ std::string render(const Ladder& ladder, const Source& source, const Step& step,
       append(header_comment(source, step, which, job));
       if (!job) text += "\n";
     } else if (line.todo == 0) {
-      append({substitute(line.text, step, which)});
+      append({substituted(line.text, step, which)});
     } else if (std::ranges::find(step.todos, line.todo) != step.todos.end()) {
       const bool first = seen.insert(line.todo).second;
       append(todo_comment(ladder.todos.at(line.todo), line.text + source.comment(), first, which));

@@ -15,6 +15,9 @@ enum class Rendering { step, solution };
 /// The features that are on in the step as given, or solved.
 std::set<std::string> features_until(const Ladder& ladder, const Step& step, Rendering which);
 
+/// A line of a source with the step's name and program in their places.
+std::string substituted(std::string line, const Step& step, Rendering which);
+
 /// The step's file made from `source` (the ladder's trainer or job): as a student finds it, with
 /// the full texts of this step's TODOs, or solved, with one line in place of each.
 std::string render(const Ladder& ladder, const Source& source, const Step& step, Rendering which);

@@ -144,7 +144,7 @@ std::vector<PlacedLine> Source::select(const std::set<std::string>& features) co
         break;
     }
     if (!std::ranges::all_of(open, [](bool branch) { return branch; })) continue;
-    chosen.push_back({line.text, line.todo, line.kind == Kind::header});
+    chosen.push_back({line.text, line.todo, line.kind == Kind::header, line.number});
   }
   return chosen;
 }

@@ -18,6 +18,7 @@ struct PlacedLine {
   std::string text;     ///< of a place: the blanks before it
   int todo = 0;         ///< the TODO whose place this is; 0: text
   bool header = false;  ///< the header's place
+  int number = 0;       ///< of the line in the source
 };
 
 class Source {

@@ -6,14 +6,24 @@
 #include <map>
 #include <tuple>
 
+#include "evidence/collective_kinds.hpp"
 #include "monitor/figures.hpp"
 
 namespace checker::monitor {
 
 bool synchronizes(uint8_t op_type) {
-  // c10d::OpType: all_reduce, all_gather, all_to_all, barrier and reduce_scatter in their kinds.
-  constexpr std::array<uint8_t, 10> types{1, 2, 4, 5, 6, 9, 10, 11, 15, 16};
-  return std::ranges::find(types, op_type) != types.end();
+  using enum CollectiveKind;
+  constexpr std::array kinds{all_reduce,
+                             all_reduce_coalesced,
+                             all_gather,
+                             all_gather_into_tensor,
+                             all_gather_coalesced,
+                             reduce_scatter,
+                             reduce_scatter_tensor,
+                             all_to_all,
+                             all_to_all_single,
+                             barrier};
+  return std::ranges::find(kinds, static_cast<CollectiveKind>(op_type)) != kinds.end();
 }
 
 std::vector<Meeting> meetings_of(const Run& run) {

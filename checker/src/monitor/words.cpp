@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "evidence/collective_kinds.hpp"
 #include "support/text.hpp"
 
 namespace checker::monitor {
@@ -67,12 +68,7 @@ std::string shown_share(double share) {
 }
 
 std::string_view collective_name(uint8_t op_type) {
-  constexpr std::array<std::string_view, 19> names{
-      "broadcast",  "all_reduce",     "all_reduce", "reduce",    "all_gather",
-      "all_gather", "all_gather",     "gather",     "scatter",   "reduce_scatter",
-      "all_to_all", "all_to_all",     "send",       "recv",      "recv",
-      "barrier",    "reduce_scatter", "coalesced",  "all_reduce"};
-  return op_type < names.size() ? names.at(op_type) : "unknown";
+  return op_type < kCollectiveNames.size() ? kCollectiveNames.at(op_type) : "unknown";
 }
 
 std::string escaped(std::string_view text) {

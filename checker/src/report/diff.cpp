@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/common_lines.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -45,28 +46,19 @@ std::vector<size_t> lines_that_count(const std::vector<std::string>& lines,
 
 using Pairs = std::vector<std::pair<size_t, size_t>>;
 
-// The longest common subsequence, by the usual table: a trainer has two hundred lines.
-Pairs common_lines(const std::vector<std::string>& a, const std::vector<std::string>& b,
-                   std::string_view comment) {
+// The lines that make a difference and that both have.
+Pairs common_code(const std::vector<std::string>& a, const std::vector<std::string>& b,
+                  std::string_view comment) {
   const auto in_a = lines_that_count(a, comment), in_b = lines_that_count(b, comment);
-  const size_t n = in_a.size(), m = in_b.size();
-  const auto same = [&](size_t i, size_t j) {
-    return essence(a[in_a[i]], comment) == essence(b[in_b[j]], comment);
+  const auto essences = [&](const auto& lines, const auto& numbers) {
+    std::vector<std::string_view> all;
+    for (const size_t number : numbers) all.push_back(essence(lines[number], comment));
+    return all;
   };
-  std::vector<std::vector<size_t>> length(n + 1, std::vector<size_t>(m + 1));
-  for (size_t i = n; i-- > 0;) {
-    for (size_t j = m; j-- > 0;) {
-      length[i][j] =
-          same(i, j) ? length[i + 1][j + 1] + 1 : std::max(length[i + 1][j], length[i][j + 1]);
-    }
-  }
-  Pairs pairs;
-  for (size_t i = 0, j = 0; i < n && j < m;) {
-    if (same(i, j)) {
-      pairs.emplace_back(in_a[i++], in_b[j++]);
-    } else {
-      length[i + 1][j] >= length[i][j + 1] ? ++i : ++j;
-    }
+  auto pairs = common_lines(essences(a, in_a), essences(b, in_b));
+  for (auto& [mine, theirs] : pairs) {
+    mine = in_a[mine];
+    theirs = in_b[theirs];
   }
   return pairs;
 }
@@ -86,7 +78,7 @@ size_t place_of_new(const std::vector<std::string>& mine, size_t begin, size_t e
 
 std::vector<DiffLine> all_lines(const std::vector<std::string>& mine,
                                 const std::vector<std::string>& theirs, std::string_view comment) {
-  auto pairs = common_lines(mine, theirs, comment);
+  auto pairs = common_code(mine, theirs, comment);
   pairs.emplace_back(mine.size(), theirs.size());
   std::vector<DiffLine> lines;
   size_t begin = 0, next = 0;  // in mine, in theirs

@@ -50,14 +50,22 @@ int run_doctor(const Project& project, const Arguments& arguments) {
   terminal::say(place.compute_node ? "As a compute node, in a job of Slurm's:"
                                    : "As a login node or a machine of one's own:");
   size_t bad = 0;
+  std::vector<std::string> absent;
   for (const auto examine : {doctor::examine_software, doctor::examine_gpus,
                              doctor::examine_cluster, doctor::examine_machine}) {
     for (const auto& finding : examine(place)) {
       print(finding, look);
       if (finding.health == Health::bad) ++bad;
+      if (finding.health == Health::absent) absent.push_back(finding.subject);
     }
   }
-  terminal::say(bad == 0 ? "All is well." : count_of(bad, "line") + " to mend.");
+  if (bad > 0) {
+    terminal::say(count_of(bad, "problem") + " to fix.");
+  } else if (absent.empty()) {
+    terminal::say("All is well.");
+  } else {
+    terminal::say("Nothing is broken. Not available here: " + join(absent, ", ") + ".");
+  }
   return bad == 0 ? 0 : 1;
 }
 

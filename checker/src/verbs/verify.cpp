@@ -64,8 +64,8 @@ void print_deviations(const std::vector<SampleResult>& results) {
     if (!result.built) continue;
     if (result.sample.wanted == Wanted::accepted) {
       largest_right = std::max(largest_right, result.report.largest_deviation);
-    } else if (result.report.judged_by_numbers) {
-      smallest_wrong = std::min(smallest_wrong, result.report.largest_deviation);
+    } else if (const auto* first = result.report.first_finding(); first && first->deviation > 0) {
+      smallest_wrong = std::min(smallest_wrong, first->deviation);
     }
   }
   std::array<char, 120> text{};

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
@@ -25,6 +27,8 @@ void epochs(const Scene& scene, Findings& findings) {
         const auto ids = passes[later][rank]->ids();
         if (ids.size() < 4 || ids != passes[earlier][rank]->ids()) continue;
         const auto name = "rank " + std::to_string(rank);
+        const bool never = std::ranges::all_of(
+            scene.run().ranks, [](const RankSeen& seen) { return seen.epochs_set.empty(); });
         findings.push_back(
             {scene.blame({feature::set_epoch}),
              "same_order_again",
@@ -34,7 +38,8 @@ void epochs(const Scene& scene, Findings& findings) {
              {name + ", epochs " + std::to_string(earlier + 1) + " and " +
                   std::to_string(later + 1) + ": " + first_few(ids),
               name + ": " + calls_in_words(scene.run().ranks[rank])},
-             ""});
+             "",
+             never ? FindingKind::not_started : FindingKind::mistake});
         return;
       }
     }

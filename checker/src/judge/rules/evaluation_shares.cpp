@@ -36,12 +36,11 @@ class EvaluationShares : public Shares {
     const auto evidence = ids_by_rank(passes);
     const std::string name = name_of(split_);
     if (copied(passes, 0)) {
-      add(sampler_or_loader(scene_, split_), name + "_not_shared",
-          "Every rank still evaluates all of the " + name + " data.",
-          "The " + name +
-              " loader must get a DistributedSampler as well, so that the ranks share the "
-              "work.",
-          evidence);
+      add_not_shared("Every rank still evaluates all of the " + name + " data.",
+                     "The " + name +
+                         " loader must get a DistributedSampler as well, so that the ranks share "
+                         "the work.",
+                     evidence);
       return true;
     }
     const auto counts = counts_of(passes);

@@ -101,7 +101,9 @@ class Gradients {
                "bit. Something changes them on one rank only.",
          {ranks_in_words(ranks) + " before step " + std::to_string(t + 1) + ", " + scene_.where() +
           ": parameters differ from rank 0's by " + digits(worst) + " (relative)"},
-         ""});
+         "",
+         FindingKind::mistake,
+         worst});
     return true;
   }
 
@@ -134,8 +136,17 @@ class Gradients {
     }
     // Before there is anything to average, the step's own work has broken the loop.
     const int todo = scene_.blame({feature::ddp, feature::training_loader, feature::setup});
-    findings_.push_back({todo, reading->id, reading->what, reading->why, std::move(evidence), ""});
+    const bool not_started = reading == &kLocal && !any_collective();
+    findings_.push_back({todo, reading->id, reading->what, reading->why, std::move(evidence), "",
+                         not_started ? FindingKind::not_started : FindingKind::mistake,
+                         ddp_ ? example->mean : example->local});
     return true;
+  }
+
+  // Before anything is averaged the ranks need not talk; whoever makes the wrapper, they do.
+  bool any_collective() const {
+    return std::ranges::any_of(scene_.run().ranks,
+                               [](const RankSeen& rank) { return !rank.collectives.empty(); });
   }
 
   bool wrong_update(size_t t) {
@@ -149,7 +160,9 @@ class Gradients {
            "(AdamW's moments) stays different from rank to rank otherwise.",
            {"rank " + std::to_string(rank) + ", after step " + std::to_string(t + 1) + ", " +
             scene_.where() + ": off by " + digits(step->update) + " (relative)"},
-           ""});
+           "",
+           FindingKind::mistake,
+           step->update});
       return true;
     }
     return false;

@@ -66,7 +66,8 @@ void leaving(const Scene& scene, Findings& findings) {
        "ends: only then nobody leaves while others still need it, and NCCL's threads "
        "end in an orderly way.",
        {scene.where() + ": no shutdown seen on " + ranks_in_words(open)},
-       ""});
+       "",
+       all ? FindingKind::not_started : FindingKind::mistake});
 }
 
 }  // namespace checker::rules

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "judge/collectives.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
 #include "judge/rules/rules.hpp"
@@ -61,6 +62,15 @@ std::string reading(double value, const std::vector<Totals>& ranks, size_t rank)
   return "";
 }
 
+// Whether ranks issue collectives while they evaluate, as they do not before the TODO.
+bool evaluates_together(const Scene& scene) {
+  return std::ranges::any_of(scene.run().ranks, [](const RankSeen& rank) {
+    return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
+      return phase_at(rank, collective.event) == Phase::evaluating;
+    });
+  });
+}
+
 class Losses {
  public:
   Losses(const Scene& scene, Findings& findings) : scene_(scene), findings_(findings) {}
@@ -104,13 +114,16 @@ class Losses {
       if (!reported.empty()) largest_ = std::max(largest_, apart);
       if (apart <= kLossTolerance) continue;
       if (scene_.expects(feature::print0) && only_right_ones(reported)) continue;
+      if (std::isfinite(apart)) deciding_ = std::max(deciding_, apart);
       ++(name.starts_with("training") ? training_ : evaluation_);
       wrong_ranks_.push_back(rank);
+      own_shares_only_ =
+          own_shares_only_ && place < reported.size() && near(reported[place], totals[rank].mean());
       if (evidence_.size() >= 4) continue;
       std::string line = "rank " + std::to_string(rank) + ", " + name + ", " + scene_.where() +
-                         ": wanted " + digits(wanted);
+                         ": expected " + digits(wanted);
       if (place < reported.size()) {
-        line += ", reported " + digits(reported[place]);
+        line += ", got " + digits(reported[place]);
         const auto meaning = reading(reported[place], totals, rank);
         if (!meaning.empty()) line += ": " + meaning;
       }
@@ -124,6 +137,11 @@ class Losses {
     for (const auto& loss : scene_.truth.losses()) right.push_back(loss.value);
     return std::ranges::all_of(
         reported, [&](double value) { return least_deviation(right, value) <= kLossTolerance; });
+  }
+
+  // Before the TODO every loss is that of the rank's own share, in training and in evaluation.
+  bool not_started() const {
+    return own_shares_only_ && training_ > 0 && evaluation_ > 0 && !evaluates_together(scene_);
   }
 
   void report() {
@@ -147,13 +165,15 @@ class Losses {
          "Add up sum and count over all ranks with all_reduce, once per pass, on every rank, and "
          "divide afterwards. An average of averages is wrong where one rank has more samples than "
          "another.",
-         std::move(evidence_), ""});
+         std::move(evidence_), "", not_started() ? FindingKind::not_started : FindingKind::mistake,
+         deciding_});
   }
 
   const Scene& scene_;
   Findings& findings_;
   size_t training_ = 0, evaluation_ = 0;
-  double largest_ = 0;
+  bool own_shares_only_ = true;  ///< each wrong loss is that of the rank's own share
+  double largest_ = 0, deciding_ = 0;
   std::vector<size_t> wrong_ranks_;
   std::vector<std::string> evidence_;
 };

@@ -100,7 +100,7 @@ void membership(const Scene& scene, Findings& findings) {
          "setup() reads what the launcher left in the environment, connects the "
          "processes and returns rank, local rank, world size and device. Call it once, "
          "near the beginning, on every rank.",
-         evidence, ""});
+         evidence, "", FindingKind::not_started});
   } else if (none) {
     findings.push_back(
         {todo, "setup_not_on_all_ranks", "Some ranks never join the process group.",

@@ -20,21 +20,77 @@ std::vector<std::vector<const Pass*>> whole_passes(const Scene& scene, Split spl
   }
 }
 
+namespace {
+
+using distributed_utils::recording::SamplerRecord;
+
+// The samplers that a rank made with a split's size.
+std::vector<const SamplerRecord*> samplers_for(const Scene& scene, size_t rank, Split split) {
+  std::vector<const SamplerRecord*> found;
+  for (const auto& sampler : scene.run().ranks[rank].samplers) {
+    if (sampler.dataset_size == scene.size_of(split)) found.push_back(&sampler);
+  }
+  return found;
+}
+
+bool deals_rightly(const Scene& scene, size_t rank, Split split, const SamplerRecord& sampler) {
+  return sampler.num_replicas == scene.world() && sampler.rank == rank &&
+         (split == Split::train ? sampler.shuffle == 1
+                                : sampler.pad == 0 && sampler.drop_last == 0);
+}
+
+SamplerProblem problem_of(const Scene& scene, size_t rank, const SamplerRecord& sampler) {
+  const auto seen = [&](const std::string& what) {
+    return "rank " + std::to_string(rank) + ": its sampler of " +
+           std::to_string(sampler.dataset_size) + " samples has " + what;
+  };
+  if (sampler.num_replicas != scene.world() || sampler.rank != rank) {
+    return {"deals to other ranks than there are.",
+            "It must know this rank and the world's size. It asks the process group for both where "
+            "you give it neither.",
+            seen("rank " + std::to_string(sampler.rank) + " of " +
+                 std::to_string(sampler.num_replicas))};
+  }
+  if (sampler.pad == 1) {
+    return {"pads: it repeats samples until every rank has equally many.",
+            "Repeated samples count twice in the average. Set .pad = false for validation and "
+            "test.",
+            seen("pad = true")};
+  }
+  if (sampler.drop_last == 1) {
+    return {"drops samples that do not fill a round.",
+            "Every sample counts in an evaluation. Set .drop_last = false for validation and test.",
+            seen("drop_last = true")};
+  }
+  return {"does not shuffle.", "Training takes the samples in a new order in every epoch.",
+          seen("shuffle = false")};
+}
+
+}  // namespace
+
 bool right_sampler(const Scene& scene, Split split) {
-  const auto& ranks = scene.run().ranks;
   std::optional<uint64_t> seed;
-  for (size_t number = 0; number < ranks.size(); ++number) {
-    const auto found = std::ranges::find_if(ranks[number].samplers, [&](const auto& sampler) {
-      const bool deals = sampler.dataset_size == scene.size_of(split) &&
-                         sampler.num_replicas == scene.world() && sampler.rank == number;
-      return deals && (split == Split::train ? sampler.shuffle == 1
-                                             : sampler.pad == 0 && sampler.drop_last == 0);
+  for (size_t rank = 0; rank < scene.world(); ++rank) {
+    const auto made = samplers_for(scene, rank, split);
+    const auto found = std::ranges::find_if(made, [&](const SamplerRecord* sampler) {
+      return deals_rightly(scene, rank, split, *sampler);
     });
-    if (found == ranks[number].samplers.end()) return false;
-    if (split == Split::train && seed && *seed != found->seed) return false;
-    seed = found->seed;
+    if (found == made.end()) return false;
+    if (split == Split::train && seed && *seed != (*found)->seed) return false;
+    seed = (*found)->seed;
   }
   return true;
+}
+
+std::optional<SamplerProblem> sampler_problem(const Scene& scene, Split split) {
+  for (size_t rank = 0; rank < scene.world(); ++rank) {
+    const auto made = samplers_for(scene, rank, split);
+    const bool right = std::ranges::any_of(made, [&](const SamplerRecord* sampler) {
+      return deals_rightly(scene, rank, split, *sampler);
+    });
+    if (!right && !made.empty()) return problem_of(scene, rank, *made.front());
+  }
+  return std::nullopt;
 }
 
 bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events) {

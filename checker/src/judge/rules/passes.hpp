@@ -1,5 +1,7 @@
 #pragma once
 /// What several rules ask about passes and samplers.
+#include <optional>
+
 #include "judge/scene.hpp"
 
 namespace checker::rules {
@@ -10,6 +12,16 @@ std::vector<std::vector<const Pass*>> whole_passes(const Scene& scene, Split spl
 /// Whether every rank made a DistributedSampler that deals this split out rightly. Tells a wrong
 /// sampler from a right one that is not used; no verdict hangs on it alone.
 bool right_sampler(const Scene& scene, Split split);
+
+/// What is wrong with a DistributedSampler that a rank made for a split.
+struct SamplerProblem {
+  std::string what;  ///< behind "The validation sampler": "pads: ..."
+  std::string why;
+  std::string seen;  ///< evidence
+};
+
+/// The first problem of a split's samplers; nothing where no rank made one, or all are right.
+std::optional<SamplerProblem> sampler_problem(const Scene& scene, Split split);
 
 /// Whether any of these events comes after the rank's shutdown of its group.
 bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events);

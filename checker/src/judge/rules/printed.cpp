@@ -33,9 +33,13 @@ std::optional<double> number_after(const std::string& line, std::string_view wor
   return std::strtod(line.c_str() + digit, nullptr);
 }
 
+size_t times_shown(const std::vector<double>& numbers, double wanted) {
+  return static_cast<size_t>(std::ranges::count_if(
+      numbers, [&](double value) { return std::abs(value - wanted) < 6e-4; }));
+}
+
 bool shown(const std::vector<double>& numbers, double wanted) {
-  return std::ranges::any_of(numbers,
-                             [&](double value) { return std::abs(value - wanted) < 6e-4; });
+  return times_shown(numbers, wanted) > 0;
 }
 
 }  // namespace checker::rules

@@ -13,7 +13,8 @@ std::optional<double> number_after(const std::string& line, std::string_view wor
 /// Every number in some lines of text.
 std::vector<double> numbers_in(const std::vector<std::string>& lines);
 
-/// Whether a loss is among them; three decimals are enough to recognise it.
+/// How often a loss is among them; three decimals are enough to recognise it.
+size_t times_shown(const std::vector<double>& numbers, double wanted);
 bool shown(const std::vector<double>& numbers, double wanted);
 
 }  // namespace checker::rules

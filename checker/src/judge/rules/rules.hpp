@@ -33,8 +33,8 @@ void leaving(const Scene& scene, Findings& findings);
 void collectives(const Scene& scene, Findings& findings);
 /// What a run that hung or died died of.
 void trouble(const Scene& scene, Findings& findings);
-/// Where ranks that hung did so, told beside what was found already.
-void standstill(const Scene& scene, Findings& findings);
+/// Where ranks hung or how they died, told beside what was found already.
+void aftermath(const Scene& scene, Findings& findings);
 /// The program did all that a trainer does: every epoch, evaluation, the test.
 void whole(const Scene& scene, Findings& findings);
 

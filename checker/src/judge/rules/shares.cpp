@@ -35,10 +35,31 @@ bool Shares::copied(const std::vector<const Pass*>& passes, uint64_t slack) cons
 }
 
 void Shares::add(int todo, const std::string& id, const std::string& what, const std::string& why,
-                 std::vector<std::string> evidence) {
+                 std::vector<std::string> evidence, FindingKind kind) {
   evidence.insert(evidence.begin(), "the " + name_of(split_) + " split has " +
                                         std::to_string(size_) + " samples, " + scene_.where());
-  findings_.push_back({todo, id, what, why, std::move(evidence), ""});
+  findings_.push_back({todo, id, what, why, std::move(evidence), "", kind});
+}
+
+void Shares::add_not_shared(const std::string& what, const std::string& why,
+                            std::vector<std::string> evidence) {
+  const auto& ranks = scene_.run().ranks;
+  const auto id = name_of(split_) + "_not_shared";
+  // Somebody makes a sampler for this split, and it is not the right one. That comes first: the
+  // loader may still be left to do.
+  if (const auto problem = sampler_problem(scene_, split_)) {
+    add(scene_.blame({feature::samplers, loader_of(split_)}), name_of(split_) + "_sampler_wrong",
+        "The " + name_of(split_) + " sampler " + problem->what, problem->why, {problem->seen});
+    if (scene_.blame({loader_of(split_)}) == scene_.blame({feature::samplers})) return;
+    add(scene_.blame({loader_of(split_)}), id, what, why, std::move(evidence),
+        FindingKind::not_started);
+    return;
+  }
+  const bool right = right_sampler(scene_, split_);
+  const bool no_samplers =
+      std::ranges::all_of(ranks, [](const RankSeen& rank) { return rank.samplers.empty(); });
+  add(sampler_or_loader(scene_, split_), id, what, why, std::move(evidence),
+      right || no_samplers ? FindingKind::not_started : FindingKind::mistake);
 }
 
 bool Shares::out_of_range() {

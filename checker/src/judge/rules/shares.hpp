@@ -27,7 +27,11 @@ class Shares {
 
   /// Adds a finding; the evidence begins with the split's size.
   void add(int todo, const std::string& id, const std::string& what, const std::string& why,
-           std::vector<std::string> evidence);
+           std::vector<std::string> evidence, FindingKind kind = FindingKind::mistake);
+
+  /// Every rank goes through the whole split, as it does before the samplers are made and used.
+  void add_not_shared(const std::string& what, const std::string& why,
+                      std::vector<std::string> evidence);
 
   /// A sample that is not there; a rank that asks for one dies of it, so half passes count as well.
   bool out_of_range();

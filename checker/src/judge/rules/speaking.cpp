@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
@@ -19,6 +20,14 @@ std::vector<size_t> speakers(const Scene& scene) {
   return ranks;
 }
 
+// As before the TODO: every rank prints, and none by print0.
+bool everybody_prints(const Scene& scene, const std::vector<size_t>& others) {
+  return others.size() + 1 == scene.world() &&
+         std::ranges::all_of(scene.run().ranks, [](const RankSeen& rank) {
+           return rank.prints.empty() && !rank.output.empty();
+         });
+}
+
 std::string why_of(const Scene& scene, const std::vector<size_t>& ranks) {
   const bool by_node = scene.world() == 3 && ranks == std::vector<size_t>{2};
   if (by_node) {
@@ -28,6 +37,18 @@ std::string why_of(const Scene& scene, const std::vector<size_t>& ranks) {
   }
   return "print0 prints on rank 0 and does nothing on the others. All ranks know the same numbers: "
          "once is enough.";
+}
+
+// The losses that rank 0 prints less often than there are lines for them.
+std::vector<std::string> not_printed(const Scene& scene) {
+  const auto numbers = numbers_in(scene.run().ranks[0].output);
+  std::map<double, size_t> wanted;
+  std::vector<std::string> missing;
+  for (const auto& loss : scene.truth.losses()) {
+    if (times_shown(numbers, loss.value) >= ++wanted[loss.value]) continue;
+    missing.push_back(loss.name + ", " + digits(loss.value));
+  }
+  return missing;
 }
 
 void wording(const Scene& scene, Findings& findings) {
@@ -59,19 +80,17 @@ void speaking(const Scene& scene, Findings& findings) {
                          scene.where());
     }
     const bool silent = scene.run().ranks[0].output.empty();
-    findings.push_back({todo, silent ? "wrong_rank_prints" : "other_ranks_print",
-                        silent ? "Another rank prints in place of rank 0."
-                               : "Not only rank 0 prints: " + ranks_in_words(ranks) +
-                                     (ranks.size() > 1 ? " do as well." : " does as well."),
-                        why_of(scene, ranks), evidence, ""});
+    findings.push_back(
+        {todo, silent ? "wrong_rank_prints" : "other_ranks_print",
+         silent ? "Another rank prints in place of rank 0."
+                : "Not only rank 0 prints: " + ranks_in_words(ranks) +
+                      (ranks.size() > 1 ? " do as well." : " does as well."),
+         why_of(scene, ranks), evidence, "",
+         everybody_prints(scene, ranks) ? FindingKind::not_started : FindingKind::mistake});
     return;
   }
-  if (!scene.ended_well()) return;
-  const auto numbers = numbers_in(scene.run().ranks[0].output);
-  std::vector<std::string> missing;
-  for (const auto& loss : scene.truth.losses()) {
-    if (!shown(numbers, loss.value)) missing.push_back(loss.name + ", " + digits(loss.value));
-  }
+  if (!scene.ended_well() || scene.run().ranks[0].lines_left_out > 0) return;
+  const auto missing = not_printed(scene);
   if (missing.empty()) return wording(scene, findings);
   findings.push_back(
       {todo,

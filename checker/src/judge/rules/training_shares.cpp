@@ -14,11 +14,10 @@ class TrainingShares : public Shares {
   bool judge(size_t epoch, const std::vector<const Pass*>& passes) {
     const auto evidence = ids_by_rank(passes);
     if (copied(passes, kSecretBatch)) {
-      add(sampler_or_loader(scene_, split_), "training_not_shared",
-          "Every rank still trains on all of the training data.",
-          "The training loader must get train_sampler; a sampler that no loader uses changes "
-          "nothing. Otherwise more ranks do the same work more often.",
-          evidence);
+      add_not_shared("Every rank still trains on all of the training data.",
+                     "The training loader must get train_sampler; a sampler that no loader uses "
+                     "changes nothing. Otherwise more ranks do the same work more often.",
+                     evidence);
       return true;
     }
     const auto counts = counts_of(passes);

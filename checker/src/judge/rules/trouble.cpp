@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "judge/collectives.hpp"
 #include "judge/divergence.hpp"
@@ -61,16 +62,28 @@ class Trouble {
       return endless();
     }
     if (run_.result.stopped) return waiting();
-    // One that failed by itself, rather than by another's going.
-    for (size_t rank = 0; rank < run_.ranks.size(); ++rank) {
-      const auto& seen = run_.ranks[rank];
-      if (!seen.result.exit.success() && !seen.result.ended_by_us && !is_victim(seen)) {
-        return died(rank);
-      }
-    }
+    if (const auto rank = first_that_died()) return died(*rank);
     waiting();
   }
 
+  // What became of the run, as evidence beside another finding.
+  std::vector<std::string> aftermath() const {
+    if (run_.result.stopped) {
+      auto lines = states();
+      lines.insert(lines.begin(), "After that the run made no progress:");
+      return lines;
+    }
+    const auto rank = first_that_died();
+    if (!rank) return {};
+    const auto& seen = run_.ranks[*rank];
+    std::vector<std::string> lines{"After that rank " + std::to_string(*rank) + " died " +
+                                   doing(last_phase(seen)) + ": " + seen.result.exit.describe() +
+                                   "."};
+    if (const auto words = last_words(seen); !words.empty()) lines.push_back("It said: " + words);
+    return lines;
+  }
+
+ private:
   // Where each rank stands.
   std::vector<std::string> states() const {
     std::vector<std::string> lines;
@@ -78,7 +91,16 @@ class Trouble {
     return lines;
   }
 
- private:
+  // One that failed by itself, rather than by another's going.
+  std::optional<size_t> first_that_died() const {
+    for (size_t rank = 0; rank < run_.ranks.size(); ++rank) {
+      const auto& seen = run_.ranks[rank];
+      const bool failed = !seen.result.exit.success() && !seen.result.ended_by_us;
+      if (failed && !is_victim(seen)) return rank;
+    }
+    return std::nullopt;
+  }
+
   std::string state_of(size_t rank) const {
     const auto& seen = run_.ranks[rank];
     const auto name = "rank " + std::to_string(rank);
@@ -151,7 +173,7 @@ class Trouble {
            "Every rank must issue the same collectives in the same order. Look for one that only "
            "some "
            "ranks reach, or reach at another time.",
-           evidence, where});
+           evidence, where, FindingKind::crash});
       return;
     }
     const bool any = std::ranges::any_of(run_.ranks, waiting_in);
@@ -167,13 +189,13 @@ class Trouble {
                 : "The ranks wait for each other and nothing goes on.",
          "A collective ends only when every rank of its group has called it. Look for one under a "
          "condition that is not true on every rank, or for a rank that leaves a loop early.",
-         evidence, where});
+         evidence, where, FindingKind::crash});
   }
 
   void endless() {
     findings_.push_back({blame(), "no_end", "The program goes on and on without getting anywhere.",
-                         "Something repeats without end, or does far more work than as given.",
-                         states(), ""});
+                         "Something repeats without end, or does far more work than the exercise.",
+                         states(), "", FindingKind::crash});
   }
 
   void died(size_t rank) {
@@ -188,13 +210,23 @@ class Trouble {
     if (mismatch) {
       for (auto& line : in_words(scene_, *mismatch)) evidence.push_back(std::move(line));
     }
+    if (!mismatch && seen.shutdown_event) return died_after_leaving(rank, evidence);
     const int todo = mismatch ? blame() : blame_for(scene_, seen, phase);
     findings_.push_back({todo, mismatch ? "dies_of_mismatched_collectives" : "dies", what,
                          mismatch
                              ? "Its collective does not fit the other ranks': kind, size, type, "
                                "op, root and order must be the same on all."
-                             : "The program must come to its end on every rank.",
-                         evidence, ""});
+                             : "The program must reach its end on every rank.",
+                         evidence, "", FindingKind::crash});
+  }
+
+  void died_after_leaving(size_t rank, const std::vector<std::string>& evidence) {
+    findings_.push_back({scene_.blame({feature::destroy, feature::setup}), "work_after_leaving",
+                         "The process group is destroyed before all work is done; then rank " +
+                             std::to_string(rank) + " dies.",
+                         "Samplers, gradients and losses need the group. Call "
+                         "destroy_process_group() last, on every rank.",
+                         evidence, "", FindingKind::crash});
   }
 
   const Scene& scene_;
@@ -206,11 +238,11 @@ class Trouble {
 
 void trouble(const Scene& scene, Findings& findings) { Trouble(scene, findings).judge(); }
 
-void standstill(const Scene& scene, Findings& findings) {
-  if (findings.empty() || !scene.run().result.stopped) return;
-  auto& evidence = findings.front().evidence;
-  evidence.emplace_back("then nothing went on:");
-  for (auto& line : Trouble(scene, findings).states()) evidence.push_back(std::move(line));
+void aftermath(const Scene& scene, Findings& findings) {
+  if (findings.empty() || scene.run().result.success()) return;
+  for (auto& line : Trouble(scene, findings).aftermath()) {
+    findings.front().evidence.push_back(std::move(line));
+  }
 }
 
 }  // namespace checker::rules

@@ -1,0 +1,52 @@
+#include "jobs/torchrun.hpp"
+
+#include <chrono>
+#include <map>
+
+#include "process/capture.hpp"
+#include "support/error.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto kPatience = 60s;  // A cold network file system needs long to import torch.
+
+// The last line that holds anything: there Python names the exception.
+std::string final_line(const std::string& output) {
+  const auto lines = split_lines(trim(output));
+  return lines.empty() ? "it says nothing" : lines.back();
+}
+
+std::optional<std::string> ask(const fs::path& torchrun) try {
+  const auto said = capture({{torchrun.string(), "--help"}, {"LC_ALL=C"}, {}}, kPatience);
+  if (said.interrupted_by) throw Error("Interrupted.");
+  if (said.out_of_time) return "it does not answer within a minute";
+  if (said.success()) return std::nullopt;
+  return final_line(said.output);
+} catch (const Error& error) {
+  return error.what();
+}
+
+}  // namespace
+
+fs::path own_torchrun(const Project& project) {
+  return project.source / ".venv" / "bin" / "torchrun";
+}
+
+std::optional<std::string> why_not_running(const fs::path& torchrun) {
+  static std::map<fs::path, std::optional<std::string>> answers;
+  const auto known = answers.find(torchrun);
+  if (known != answers.end()) return known->second;
+  std::error_code ignored;
+  auto answer = torchrun.is_absolute() && !fs::exists(torchrun, ignored)
+                    ? std::optional<std::string>(torchrun.string() + " is not there")
+                    : ask(torchrun);
+  return answers[torchrun] = std::move(answer);
+}
+
+}  // namespace checker

@@ -1,0 +1,191 @@
+// From findings and the student's text to verdicts.
+#include "judge/verdicts.hpp"
+
+#include <gtest/gtest.h>
+
+#include "judge/given.hpp"
+#include "ladder/render.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+namespace {
+
+const Ladder& ladder() {
+  static const Ladder loaded = load_ladder(PROJECT_FOLDER "/checker/ladder");
+  return loaded;
+}
+
+std::map<int, State> states(const std::vector<Verdict>& verdicts) {
+  std::map<int, State> found;
+  for (const auto& verdict : verdicts) found[verdict.todo] = verdict.state;
+  return found;
+}
+
+Finding finding(int todo, FindingKind kind = FindingKind::mistake) {
+  return {todo, "id", "what", "why", {}, "", kind};
+}
+
+TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
+  const auto& step = ladder().step("03");
+  const auto found =
+      states(to_verdicts(ladder(), ladder().trainer, step, {finding(4), finding(6)}, {}, false));
+  EXPECT_EQ(found.at(4), State::wrong);
+  EXPECT_EQ(found.at(5), State::not_judged);
+  EXPECT_EQ(found.at(6), State::not_judged);
+}
+
+TEST(Verdicts, OpenIsWhatIsUntouchedAndNotStarted) {
+  const auto& step = ladder().step("03");
+  const auto found = [&](FindingKind kind, const std::set<int>& untouched) {
+    return states(
+        to_verdicts(ladder(), ladder().trainer, step, {finding(6, kind)}, untouched, false));
+  };
+  const auto open = found(FindingKind::not_started, {6, 7});
+  EXPECT_EQ(open.at(5), State::done);
+  EXPECT_EQ(open.at(6), State::open);
+  EXPECT_EQ(open.at(7), State::done);  // nothing was found, however it was done
+  // Somebody was at its place, and it shows nothing.
+  EXPECT_EQ(found(FindingKind::not_started, {7}).at(6), State::wrong);
+  // It was done elsewhere, and is wrong.
+  EXPECT_EQ(found(FindingKind::mistake, {6, 7}).at(6), State::wrong);
+  EXPECT_EQ(found(FindingKind::crash, {6, 7}).at(6), State::wrong);
+}
+
+TEST(Verdicts, ACrashIsShownWhateverElseIsWrong) {
+  const auto& step = ladder().step("03");
+  const auto verdicts = to_verdicts(ladder(), ladder().trainer, step,
+                                    {finding(4), finding(5, FindingKind::crash)}, {5}, true);
+  EXPECT_EQ(states(verdicts).at(4), State::wrong);
+  EXPECT_EQ(states(verdicts).at(5), State::wrong);
+}
+
+TEST(Verdicts, AnOpenTodoExplainsNoMistakeElsewhere) {
+  const auto& step = ladder().step("03");
+  const auto not_started = finding(4, FindingKind::not_started);
+  const auto with = [&](FindingKind kind) {
+    return states(to_verdicts(ladder(), ladder().trainer, step, {not_started, finding(5, kind)},
+                              {4, 5}, false));
+  };
+  EXPECT_EQ(with(FindingKind::mistake).at(4), State::open);
+  EXPECT_EQ(with(FindingKind::mistake).at(5), State::wrong);
+  EXPECT_EQ(with(FindingKind::not_started).at(5), State::open);
+}
+
+TEST(Verdicts, AMistakeIsShownBeforeWhatIsNotStarted) {
+  auto mistake = finding(6);
+  mistake.id = "mistake";
+  const auto verdicts = to_verdicts(ladder(), ladder().trainer, ladder().step("03"),
+                                    {finding(6, FindingKind::not_started), mistake}, {6}, false);
+  EXPECT_EQ(verdicts.at(2).findings.front().id, "mistake");
+}
+
+TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
+  const auto& step = ladder().step("06");
+  const auto found = states(to_verdicts(ladder(), ladder().trainer, step, {finding(11)}, {}, true));
+  EXPECT_EQ(found.at(11), State::wrong);
+  EXPECT_EQ(found.at(12), State::not_judged);
+  EXPECT_EQ(found.at(13), State::not_judged);
+}
+
+TEST(Verdicts, AnEarlierTodoThatNoLongerHoldsIsNamed) {
+  const auto& step = ladder().step("06");
+  const auto verdicts = to_verdicts(ladder(), ladder().trainer, step, {finding(8)}, {}, false);
+  EXPECT_EQ(states(verdicts).at(8), State::wrong);
+}
+
+TEST(Verdicts, UntouchedAreThoseWhosePlacesReadAsGiven) {
+  const auto& step = ladder().step("03");
+  const auto given = render(ladder(), ladder().trainer, step, Rendering::step);
+  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, given), (std::set<int>{4, 5, 6, 7}));
+  auto edited = given;
+  const std::string code = "data::samplers::RandomSampler(*train_set.size())";
+  const auto place = given.find("auto train_loader");
+  ASSERT_NE(place, std::string::npos);
+  edited.replace(place, 4, "const auto");
+  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, edited), (std::set<int>{4, 6, 7}));
+  const auto solved = render(ladder(), ladder().trainer, step, Rendering::solution);
+  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, solved), std::set<int>{});
+}
+
+class Untouched : public ::testing::Test {
+ protected:
+  static std::set<int> after(const std::string& step, const std::string& line,
+                             const std::string& other) {
+    const auto given = render(ladder(), ladder().trainer, ladder().step(step), Rendering::step);
+    const auto edited = replaced(given, line, other);
+    EXPECT_NE(edited, given);
+    return untouched_todos(ladder(), ladder().trainer, ladder().step(step), edited);
+  }
+};
+
+TEST_F(Untouched, CommentsAndLayoutMakeNoDifference) {
+  EXPECT_EQ(after("04", "// TODO 8", "// My own words, TODO 8"), (std::set<int>{8, 9}));
+  EXPECT_EQ(after("04", "const auto model = module;", "const auto model = module;  // for now"),
+            (std::set<int>{8, 9}));
+  EXPECT_EQ(after("04", "  const auto model = module;", "\n\tconst auto model = module;\n"),
+            (std::set<int>{8, 9}));
+  EXPECT_EQ(
+      after("04", "const auto model = module;", "/* TODO 8\n is */ const auto model = module;"),
+      (std::set<int>{8, 9}));
+}
+
+TEST_F(Untouched, ASecondLineCountsAsMuchAsTheFirst) {
+  EXPECT_EQ(after("03", "data::samplers::RandomSampler(*train_set.size())", "train_sampler"),
+            (std::set<int>{4, 6, 7}));
+  EXPECT_EQ(after("06", "task->format(train_loss)", "task->format(valid_loss)"),
+            (std::set<int>{12, 13}));
+}
+
+TEST_F(Untouched, ANewLineTouchesThePlaceWhereCodeIsOnlyAdded) {
+  const std::string call = "    const double train_loss";
+  EXPECT_EQ(after("04", call, "    train_sampler.set_epoch(epoch);\n" + call), (std::set<int>{8}));
+  // Elsewhere it touches none; what the program does tells.
+  const std::string validation = "    const double valid_loss";
+  EXPECT_EQ(after("04", validation, "    train_sampler.set_epoch(epoch);\n" + validation),
+            (std::set<int>{8, 9}));
+}
+
+TEST_F(Untouched, ALineBesideAPlaceDoesNotTouchIt) {
+  // TODO 13's place lies right behind the last line of TODO 12's.
+  EXPECT_EQ(after("06", "  return 0;", "  destroy_process_group();\n  return 0;"),
+            (std::set<int>{11, 12}));
+}
+
+TEST_F(Untouched, TheCodeAsGivenIsKnownWithoutItsComments) {
+  const auto& step = ladder().step("04");
+  const auto given = render(ladder(), ladder().trainer, step, Rendering::step);
+  const auto is_given = [&](const std::string& text) {
+    return is_given_code(ladder(), ladder().trainer, step, text);
+  };
+  EXPECT_TRUE(is_given(given));
+  EXPECT_TRUE(is_given(replaced(given, "// TODO 9", "// Later: TODO 9")));
+  EXPECT_FALSE(is_given(replaced(given, "epoch + 1", "epoch + 2")));
+  EXPECT_FALSE(is_given(render(ladder(), ladder().trainer, step, Rendering::solution)));
+}
+
+// In a script a directive looks like a comment, and belongs to one TODO alone.
+TEST(Verdicts, UntouchedOfAJobScriptAreToldApart) {
+  const auto& step = ladder().step("07");
+  const auto given = render(ladder(), ladder().job, step, Rendering::step);
+  const auto untouched = [&](const std::string& text) {
+    return untouched_todos(ladder(), ladder().job, step, text);
+  };
+  EXPECT_EQ(untouched(given), (std::set<int>{14, 15, 16, 17}));
+  const auto four = replaced(given, "--gres=gpu:1", "--gres=gpu:4");
+  EXPECT_EQ(untouched(four), (std::set<int>{15, 16, 17}));
+  EXPECT_EQ(untouched(replaced(four, "--nodes=1", "--nodes=2")), (std::set<int>{15, 16}));
+}
+
+// Where the GPUs are not there, or the ranks cannot meet, nobody can tell how they are started.
+TEST(Verdicts, StartingRanksWaitsForGpusAndTheirMeeting) {
+  const auto& step = ladder().step("07");
+  for (const int earlier : {14, 15}) {
+    const auto verdicts = to_verdicts(ladder(), ladder().job, step, {finding(earlier)}, {}, false);
+    EXPECT_EQ(states(verdicts).at(earlier), State::wrong);
+    EXPECT_EQ(states(verdicts).at(16), State::not_judged);
+    EXPECT_EQ(states(verdicts).at(17), State::done);
+  }
+}
+
+}  // namespace
+}  // namespace checker
