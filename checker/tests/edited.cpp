@@ -1,7 +1,5 @@
 #include "edited.hpp"
 
-#include <chrono>
-
 #include "judge/workshop.hpp"
 #include "ladder/render.hpp"
 #include "support/error.hpp"
@@ -9,7 +7,7 @@
 
 namespace checker {
 
-JudgedProgram judge_edited(const EditedSolution& edited, const std::vector<int>& worlds) {
+Report judge_edited(const EditedSolution& edited, const std::vector<int>& worlds) {
   const auto project = find_project();
   const auto ladder = load_ladder(project.ladder());
   const auto& step = ladder.step(edited.step);
@@ -18,7 +16,8 @@ JudgedProgram judge_edited(const EditedSolution& edited, const std::vector<int>&
   if (place == text.npos) throw Error("not in the solution: " + edited.after);
   text.insert(place + edited.after.size(), edited.code + "\n");
   text.insert(0,
-              "#include <csignal>\n#include <cstdio>\n#include <fstream>\n#include <unistd.h>\n");
+              "#include <csignal>\n#include <cstdio>\n#include <fcntl.h>\n#include "
+              "<fstream>\n#include <unistd.h>\n");
   WorkPiece piece{edited.name, text, {}, {}};
   Workshop(project, /*builds=*/true).build({&piece, 1});
   if (piece.program.empty()) throw Error(join(piece.output, "\n"));
@@ -27,11 +26,7 @@ JudgedProgram judge_edited(const EditedSolution& edited, const std::vector<int>&
   options.program = piece.program.string();
   options.build = false;
   options.worlds = worlds;
-  const auto begin = std::chrono::steady_clock::now();
-  JudgedProgram judged;
-  judged.report = check_step(project, ladder, step, options);
-  judged.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return judged;
+  return check_step(project, ladder, step, options);
 }
 
 }  // namespace checker

@@ -14,13 +14,8 @@ struct EditedSolution {
   std::string code;   ///< what is to follow it
 };
 
-struct JudgedProgram {
-  Report report;
-  double seconds = 0;  ///< build aside
-};
-
 /// Builds the edited solution and judges it. Throws Error with the compiler's words if it does not
 /// build.
-JudgedProgram judge_edited(const EditedSolution& edited, const std::vector<int>& worlds);
+Report judge_edited(const EditedSolution& edited, const std::vector<int>& worlds);
 
 }  // namespace checker

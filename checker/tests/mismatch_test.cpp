@@ -45,7 +45,7 @@ const Mismatch kMismatches[] = {
 class MismatchTest : public testing::TestWithParam<Mismatch> {};
 
 TEST_P(MismatchTest, IsToldWithWhatEachRankCalled) {
-  const auto [report, seconds] = judge_edited(
+  const auto report = judge_edited(
       {std::string("mismatch_") + GetParam().name, "04",
        "  const auto model = DistributedDataParallel(module);\n",
        std::string("  const auto three = torch::ones({3}, torch::kDouble);\n"
@@ -60,7 +60,6 @@ TEST_P(MismatchTest, IsToldWithWhatEachRankCalled) {
   for (const auto& line : finding->evidence) evidence += line + "\n";
   EXPECT_THAT(evidence, HasSubstr(GetParam().first));
   EXPECT_THAT(evidence, HasSubstr(GetParam().second));
-  EXPECT_LT(seconds, 100);  // of seconds that are 5 on an idle machine; c10d waits 120
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MismatchTest, testing::ValuesIn(kMismatches),
