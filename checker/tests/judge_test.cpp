@@ -10,7 +10,6 @@
 #include "judge/rules/wording.hpp"
 #include "judge/secret.hpp"
 #include "judge/verdicts.hpp"
-#include "ladder/catalogue.hpp"
 #include "ladder/render.hpp"
 #include "log_writer.hpp"
 #include "support/error.hpp"
@@ -169,39 +168,6 @@ TEST(Collectives, AreDescribedAsTheCourseSaysThem) {
   other.call.reduce_op = 255;
   EXPECT_EQ(describe(other), "broadcast of 3 float32 from rank 1");
   EXPECT_EQ(difference(seen, other), "kind");
-}
-
-TEST(Catalogue, HasEnoughForEveryTodoAndEveryEditFits) {
-  std::map<int, std::pair<int, int>> counts;
-  for (const auto& entry : load_catalogue(PROJECT_FOLDER "/checker/ladder/catalogue")) {
-    const auto& step = ladder().step(ladder().todos.at(entry.todo).step);
-    const bool job = ladder().job.todos().contains(entry.todo);
-    const auto solved =
-        render(ladder(), job ? ladder().job : ladder().trainer, step, Rendering::solution);
-    EXPECT_NE(apply(entry, solved), solved) << entry.name;
-    auto& [wrong, right] = counts[entry.todo];
-    ++(entry.wrong ? wrong : right);
-  }
-  int wrong = 0, right = 0;
-  for (const auto& [todo, count] : counts) {
-    EXPECT_GE(count.first, 3) << "TODO " << todo;
-    EXPECT_GE(count.second, 2) << "TODO " << todo;
-    wrong += count.first;
-    right += count.second;
-  }
-  EXPECT_GE(wrong, 60);
-  EXPECT_GE(right, 30);
-}
-
-TEST(Catalogue, AnEditThatDoesNotFitIsAnError) {
-  const CatalogueEntry entry{.todo = 1,
-                             .wrong = true,
-                             .name = "x",
-                             .words = "",
-                             .edits = {{.replace = "b", .with = "c", .all = false}}};
-  EXPECT_EQ(apply(entry, "abd"), "acd");
-  EXPECT_THAT([&] { apply(entry, "ad"); }, ThrowsMessage<Error>(HasSubstr("occurs 0 times")));
-  EXPECT_THAT([&] { apply(entry, "abb"); }, ThrowsMessage<Error>(HasSubstr("occurs 2 times")));
 }
 
 WorldTruth three_epochs() {

@@ -79,6 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"NoPlace", "trainer.cpp", "//@todo 9", "", "09.yaml: this TODO needs its place in"},
         Spoilt{"TwoFiles", "job.sbatch", "#@todo 15", "#@todo 9",
                "either trainer.cpp or job.sbatch, not in both"},
+        Spoilt{"MarkOfTwoStatements", "trainer.cpp", "//@set_epoch", "//@epochs",
+               ": the mark epochs is also on line"},
         Spoilt{"NoHereToo", "todos/10.yaml", "here_too:", "#",
                "here_too is for TODOs with several places"},
         Spoilt{"NeedlessHereToo", "todos/09.yaml",
