@@ -7,6 +7,7 @@
 
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
+#include "judge/job_rules.hpp"
 #include "judge/rules/wording.hpp"
 #include "judge/secret.hpp"
 #include "judge/verdicts.hpp"
@@ -168,6 +169,29 @@ TEST(Collectives, AreDescribedAsTheCourseSaysThem) {
   other.call.reduce_op = 255;
   EXPECT_EQ(describe(other), "broadcast of 3 float32 from rank 1");
   EXPECT_EQ(difference(seen, other), "kind");
+}
+
+// A feature's name misspelt in a rule would be blamed on no TODO at all.
+TEST(Features, OfTheRulesAreThoseOfTodos) {
+  for (const auto name :
+       {feature::setup, feature::samplers, feature::training_loader, feature::validation_loader,
+        feature::test_loader, feature::ddp, feature::set_epoch, feature::all_reduce,
+        feature::print0, feature::save0, feature::destroy, feature::gpus, feature::master,
+        feature::torchrun, feature::nodes}) {
+    EXPECT_TRUE(ladder().todos.contains(ladder().todo_of(name))) << name;
+  }
+}
+
+TEST(Features, UnknownOnesAreExpectedOfNobody) {
+  const Trial trial{};
+  const WorldTruth truth{};
+  const std::array<uint64_t, 3> sizes{};
+  const Scene scene{trial, truth, sizes, ladder(), ladder().step("04"), {"DDP"}, {}};
+  EXPECT_TRUE(scene.expects(feature::ddp));
+  EXPECT_FALSE(scene.expects(feature::print0));
+  EXPECT_THAT([&] { scene.expects("PRINTO"); },
+              ThrowsMessage<Error>(HasSubstr("feature PRINTO on, did you mean PRINT0?")));
+  EXPECT_THAT([&] { scene.blame({"DPD"}); }, ThrowsMessage<Error>(HasSubstr("mean DDP?")));
 }
 
 WorldTruth three_epochs() {

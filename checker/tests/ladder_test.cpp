@@ -87,6 +87,16 @@ INSTANTIATE_TEST_SUITE_P(
                "title:", "here_too: x\ntitle:", "here_too is for TODOs with several places"}),
     [](const auto& parameter) { return parameter.param.name; });
 
+TEST(Ladder, KnowsTheTodoThatSwitchesAFeatureOn) {
+  const auto ladder = load_ladder(testing::project_ladder());
+  EXPECT_EQ(ladder.todo_of("DDP"), 8);
+  EXPECT_EQ(ladder.todo_of("SETUP"), 3);  // the last of those that do
+  EXPECT_THAT(error_of([&] { ladder.todo_of("SETPU"); }),
+              HasSubstr("no TODO that switches the feature SETPU on, did you mean SETUP?"));
+  // What comes ready-made with a step is no TODO's.
+  EXPECT_THAT(error_of([&] { ladder.todo_of("CHECKPOINT"); }), HasSubstr("no TODO that switches"));
+}
+
 TEST(Ladder, AMissingFileIsNamed) {
   const LadderCopy ladder;
   std::filesystem::remove(ladder.path() / "trainer.cpp");
