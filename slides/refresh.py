@@ -19,7 +19,6 @@ import yaml
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 COLUMNS = 78
-CATALOGUE = ROOT / "checker" / "ladder" / "catalogue" / "wrong"
 
 
 def refresh(names):
@@ -74,12 +73,8 @@ def edited(number, entry):
     job = number == "07"
     solution = ROOT / "solutions" / step / (f"{step}.sbatch" if job else "train.cpp")
     file = ROOT / "sbatch" / f"{step}.sbatch" if job else ROOT / "steps" / step / "train.cpp"
-    text = solution.read_text().replace("solution_07", "step_07")
-    for edit in edits_of(entry.get("wrong")):
-        found = text.count(edit["replace"])
-        if found == 0 or (found > 1 and not edit.get("all")):
-            sys.exit(f"error: {entry['wrong']} does not fit {solution}: {edit['replace']}")
-        text = text.replace(edit["replace"], edit["with"])
+    text = wrong_text(entry["wrong"]) if "wrong" in entry else solution.read_text()
+    text = text.replace("solution_07", "step_07")
     kept = file.read_bytes()
     try:
         file.write_text(text)
@@ -88,9 +83,11 @@ def edited(number, entry):
         file.write_bytes(kept)
 
 
-def edits_of(wrong):
-    if wrong is None:
-        return []
+def wrong_text(wrong):
+    """The whole file that a wrong edit of the catalogue, TODO/name, makes of its step's solution."""
     number, name = wrong.split("/")
-    entries = yaml.safe_load((CATALOGUE / f"{int(number):02}.yaml").read_text())
-    return next(entry["edits"] for entry in entries if entry["name"] == name)
+    command = [ROOT / "workbook", "verify", "--print", "--todo", number, name]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if printed.returncode != 0:
+        sys.exit(f"error: no text for the wrong edit {wrong}")
+    return printed.stdout

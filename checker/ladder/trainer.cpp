@@ -1,6 +1,6 @@
 //@header
-#include <fmt/format.h>
-#include <torch/torch.h>
+#include <fmt/format.h>  //@include.fmt
+#include <torch/torch.h>  //@include.torch
 
 #if CHECKPOINT
 #include "tasks/checkpointing.hpp"
@@ -10,119 +10,119 @@
 
 //@todo 1
 #if INCLUDE
-#include "distributed_utils/distributed_utils.hpp"
+#include "distributed_utils/distributed_utils.hpp"  //@include.distributed_utils
 
-using namespace distributed_utils;
+using namespace distributed_utils;  //@using.distributed_utils
 
 #endif
-namespace data = torch::data;
+namespace data = torch::data;  //@namespace.data
 
 // Trains for one epoch and returns the mean loss per target.
-double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,  //@train
 #if CHECKPOINT
-             torch::Device device, tasks::Progress& progress, tasks::Checkpointing& checkpoints) {
+             torch::Device device, tasks::Progress& progress, tasks::Checkpointing& checkpoints) {  //@train
   model->train();
   auto totals = checkpoints.begin_epoch(device);
 #else
-             torch::Device device, tasks::Progress& progress) {
-  model->train();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+             torch::Device device, tasks::Progress& progress) {  //@train
+  model->train();  //@train.mode
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));  //@train.totals
 #endif
-  for (auto& batch : loader) {
-    const auto [input, target] = batch.to(device);
-    optimizer.zero_grad();
-    const auto output = model->forward(input);
+  for (auto& batch : loader) {  //@train.batches
+    const auto [input, target] = batch.to(device);  //@train.batch
+    optimizer.zero_grad();  //@train.zero_grad
+    const auto output = model->forward(input);  //@train.forward
     const auto loss = task.loss(output, target);
-    loss.mean().backward();
-    optimizer.step();
-    totals += loss.totals();
-    if (!progress.step(loss)) break;
+    loss.mean().backward();  //@train.backward
+    optimizer.step();  //@train.step
+    totals += loss.totals();  //@train.add
+    if (!progress.step(loss)) break;  //@train.progress
 #if CHECKPOINT
     checkpoints.step(totals);
 #endif
   }
   //@todo 10
 #if ALL_REDUCE
-  all_reduce(totals, ReduceOp::SUM);
+  all_reduce(totals, ReduceOp::SUM);  //@train.all_reduce
 #endif
-  return (totals[0] / totals[1]).template item<double>();
+  return (totals[0] / totals[1]).template item<double>();  //@train.return
 }
 
 // Returns the mean loss per target over a whole split.
-double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {  //@evaluate
   const torch::NoGradGuard no_grad;
   model->eval();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
-  for (auto& batch : loader) {
+  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));  //@evaluate.totals
+  for (auto& batch : loader) {  //@evaluate.batches
     const auto [input, target] = batch.to(device);
-    const auto output = model->forward(input);
-    totals += task.loss(output, target).totals();
+    const auto output = model->forward(input);  //@evaluate.forward
+    totals += task.loss(output, target).totals();  //@evaluate.add
   }
   //@todo 10
 #if ALL_REDUCE
-  all_reduce(totals, ReduceOp::SUM);
+  all_reduce(totals, ReduceOp::SUM);  //@evaluate.all_reduce
 #endif
-  return (totals[0] / totals[1]).template item<double>();
+  return (totals[0] / totals[1]).template item<double>();  //@evaluate.return
 }
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) try {  //@main
 #if CHECKPOINT
   const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
 #else
   const auto options = tasks::parse_options(argc, argv);
 #endif
-  tasks::apply(options);
+  tasks::apply(options);  //@apply_options
 
   //@todo 2
   //@todo 3
 #if SETUP
-  const auto [rank, local_rank, world_size, device] =
-      setup({.backend = options.backend, .device = options.device});
+  const auto [rank, local_rank, world_size, device] =  //@setup
+      setup({.backend = options.backend, .device = options.device});  //@setup
 #else
   const torch::Device device = options.device.value_or(
       torch::Device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU));
 #endif
 
-  const auto task = tasks::make_task(options);
+  const auto task = tasks::make_task(options);  //@task
   const auto train_set = task->dataset(tasks::Split::train);
   const auto valid_set = task->dataset(tasks::Split::validation);
-  const auto test_set = task->dataset(tasks::Split::test);
+  const auto test_set = task->dataset(tasks::Split::test);  //@test_set
 
   //@todo 4
 #if SAMPLER
-  DistributedSampler train_sampler(*train_set.size(),
-                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
-  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
-  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler train_sampler(*train_set.size(),  //@train_sampler
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});  //@train_sampler
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});  //@valid_sampler
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});  //@test_sampler
 #endif
 
   // Training drops what does not fill a batch, so that every step averages over equally many.
-  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);  //@train_batches
   const auto batches = data::DataLoaderOptions(options.batch_size);
   //@todo 5
 #if TRAIN_LOADER
-  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);  //@train_loader
 #else
   auto train_loader = data::make_data_loader(
       train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);
 #endif
   //@todo 6
 #if VALID_LOADER
-  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);  //@valid_loader
 #else
   auto valid_loader = data::make_data_loader(
       valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);
 #endif
   //@todo 7
 #if TEST_LOADER
-  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);  //@test_loader
 #else
   auto test_loader = data::make_data_loader(
       test_set, data::samplers::SequentialSampler(*test_set.size()), batches);
 #endif
 
-  const auto module = task->make_model();
-  module->to(device);
+  const auto module = task->make_model();  //@module
+  module->to(device);  //@module.to
   //@todo 8
 #if DDP
 #if CHECKPOINT
@@ -130,71 +130,71 @@ int main(int argc, char** argv) try {
   const auto model =
       DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
 #else
-  const auto model = DistributedDataParallel(module);
+  const auto model = DistributedDataParallel(module);  //@model
 #endif
 #else
-  const auto model = module;
+  const auto model = module;  //@model
 #endif
-  const auto optimizer = task->make_optimizer(model->parameters());
+  const auto optimizer = task->make_optimizer(model->parameters());  //@optimizer
 
-  tasks::Progress progress(options, *train_set.size());
-  double best_loss = std::numeric_limits<double>::infinity();
+  tasks::Progress progress(options, *train_set.size());  //@progress
+  double best_loss = std::numeric_limits<double>::infinity();  //@best_loss
 #if CHECKPOINT
   const int64_t first = checkpoints.restore(*model, *optimizer, train_sampler, progress, best_loss);
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
 #else
-  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {  //@epochs
 #endif
     //@todo 9
 #if SET_EPOCH
-    train_sampler.set_epoch(epoch);
+    train_sampler.set_epoch(epoch);  //@set_epoch
 #endif
 #if CHECKPOINT
     const double train_loss =
         train(*task, model, *train_loader, *optimizer, device, progress, checkpoints);
 #else
-    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
+    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);  //@train_loss
 #endif
-    const double valid_loss = evaluate(*task, model, *valid_loader, device);
+    const double valid_loss = evaluate(*task, model, *valid_loader, device);  //@valid_loss
     //@todo 11
 #if PRINT0
-    print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
-           task->format(train_loss), task->format(valid_loss));
+    print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,  //@print.epoch
+           task->format(train_loss), task->format(valid_loss));  //@print.epoch
 #else
     fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
                  task->format(train_loss), task->format(valid_loss));
 #endif
-    if (valid_loss < best_loss) {
+    if (valid_loss < best_loss) {  //@best
       best_loss = valid_loss;
       //@todo 12
 #if SAVE0
-      save0(*model, options.output / "model-best.safetensors");
+      save0(*model, options.output / "model-best.safetensors");  //@save.best
 #else
-      torch::save(model, options.output / "model-best.pt");
+      torch::save(model, options.output / "model-best.pt");  //@save.best
 #endif
-    }
+    }  //@best.end
   }
 
-  const double test_loss = evaluate(*task, model, *test_loader, device);
+  const double test_loss = evaluate(*task, model, *test_loader, device);  //@test_loss
   //@todo 11
 #if PRINT0
-  print0("best validation loss: {}", task->describe(best_loss));
-  print0("test loss: {}", task->describe(test_loss));
+  print0("best validation loss: {}", task->describe(best_loss));  //@print.best
+  print0("test loss: {}", task->describe(test_loss));  //@print.test
 #else
   fmt::println("best validation loss: {}", task->describe(best_loss));
   fmt::println("test loss: {}", task->describe(test_loss));
 #endif
   //@todo 12
 #if SAVE0
-  save0(*model, options.output / "model-final.safetensors");
+  save0(*model, options.output / "model-final.safetensors");  //@save.final
 #else
-  torch::save(model, options.output / "model-final.pt");
+  torch::save(model, options.output / "model-final.pt");  //@save.final
 #endif
   //@todo 13
 #if DESTROY
-  destroy_process_group();
+  destroy_process_group();  //@destroy
 #endif
-  return 0;
-} catch (const std::exception& error) {
+  return 0;  //@return
+} catch (const std::exception& error) {  //@catch
   return tasks::report(error);
 }

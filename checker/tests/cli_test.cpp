@@ -258,5 +258,16 @@ TEST_F(CliTest, AProgramOutsideABuildFolderSaysSo) {
   EXPECT_THAT(checker({"list"}).text, HasSubstr("does not lie in a build folder. Mend: "));
 }
 
+TEST_F(CliTest, VerifyPrintsWhatItWouldJudge) {
+  const auto wrong = checker({"verify", "--print", "--todo", "9", "set_epoch_missing"});
+  EXPECT_EQ(wrong.status, 0);
+  EXPECT_THAT(wrong.text, ::testing::StartsWith("// Solution of step 04: "));
+  EXPECT_THAT(wrong.text, Not(HasSubstr("set_epoch")));
+  EXPECT_THAT(wrong.text, ::testing::EndsWith("  return tasks::report(error);\n}\n"));
+  const auto none = checker({"verify", "--print", "--todo", "8", "set_epoch_missing"});
+  EXPECT_NE(none.status, 0);
+  EXPECT_THAT(none.text, HasSubstr("No entry of the catalogue fits."));
+}
+
 }  // namespace
 }  // namespace checker

@@ -7,11 +7,9 @@
 
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
-#include "judge/given.hpp"
+#include "judge/job_rules.hpp"
 #include "judge/rules/wording.hpp"
 #include "judge/secret.hpp"
-#include "judge/verdicts.hpp"
-#include "ladder/catalogue.hpp"
 #include "ladder/render.hpp"
 #include "log_writer.hpp"
 #include "support/error.hpp"
@@ -94,37 +92,27 @@ TEST(Collectives, AreDescribedAsTheCourseSaysThem) {
   EXPECT_EQ(difference(seen, other), "kind");
 }
 
-TEST(Catalogue, HasEnoughForEveryTodoAndEveryEditFits) {
-  std::map<int, std::pair<int, int>> counts;
-  for (const auto& entry : load_catalogue(PROJECT_FOLDER "/checker/ladder/catalogue")) {
-    const auto& step = ladder().step(ladder().todos.at(entry.todo).step);
-    const bool job = ladder().job.todos().contains(entry.todo);
-    const auto solved =
-        render(ladder(), job ? ladder().job : ladder().trainer, step, Rendering::solution);
-    EXPECT_NE(apply(entry, solved), solved) << entry.name;
-    auto& [wrong, right] = counts[entry.todo];
-    ++(entry.wrong ? wrong : right);
+// A feature's name misspelt in a rule would be blamed on no TODO at all.
+TEST(Features, OfTheRulesAreThoseOfTodos) {
+  for (const auto name :
+       {feature::setup, feature::samplers, feature::training_loader, feature::validation_loader,
+        feature::test_loader, feature::ddp, feature::set_epoch, feature::all_reduce,
+        feature::print0, feature::save0, feature::destroy, feature::gpus, feature::master,
+        feature::torchrun, feature::nodes}) {
+    EXPECT_TRUE(ladder().todos.contains(ladder().todo_of(name))) << name;
   }
-  int wrong = 0, right = 0;
-  for (const auto& [todo, count] : counts) {
-    EXPECT_GE(count.first, 3) << "TODO " << todo;
-    EXPECT_GE(count.second, 2) << "TODO " << todo;
-    wrong += count.first;
-    right += count.second;
-  }
-  EXPECT_GE(wrong, 60);
-  EXPECT_GE(right, 30);
 }
 
-TEST(Catalogue, AnEditThatDoesNotFitIsAnError) {
-  const CatalogueEntry entry{.todo = 1,
-                             .wrong = true,
-                             .name = "x",
-                             .words = "",
-                             .edits = {{.replace = "b", .with = "c", .all = false}}};
-  EXPECT_EQ(apply(entry, "abd"), "acd");
-  EXPECT_THAT([&] { apply(entry, "ad"); }, ThrowsMessage<Error>(HasSubstr("occurs 0 times")));
-  EXPECT_THAT([&] { apply(entry, "abb"); }, ThrowsMessage<Error>(HasSubstr("occurs 2 times")));
+TEST(Features, UnknownOnesAreExpectedOfNobody) {
+  const Trial trial{};
+  const WorldTruth truth{};
+  const std::array<uint64_t, 3> sizes{};
+  const Scene scene{trial, truth, sizes, ladder(), ladder().step("04"), {"DDP"}, {}};
+  EXPECT_TRUE(scene.expects(feature::ddp));
+  EXPECT_FALSE(scene.expects(feature::print0));
+  EXPECT_THAT([&] { scene.expects("PRINTO"); },
+              ThrowsMessage<Error>(HasSubstr("feature PRINTO on, did you mean PRINT0?")));
+  EXPECT_THAT([&] { scene.blame({"DPD"}); }, ThrowsMessage<Error>(HasSubstr("mean DDP?")));
 }
 
 WorldTruth three_epochs() {

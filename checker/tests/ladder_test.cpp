@@ -79,11 +79,23 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"NoPlace", "trainer.cpp", "//@todo 9", "", "09.yaml: this TODO needs its place in"},
         Spoilt{"TwoFiles", "job.sbatch", "#@todo 15", "#@todo 9",
                "either trainer.cpp or job.sbatch, not in both"},
+        Spoilt{"MarkOfTwoStatements", "trainer.cpp", "//@set_epoch", "//@epochs",
+               ": the mark epochs is also on line"},
         Spoilt{"NoHereToo", "todos/10.yaml", "here_too:", "#",
                "here_too is for TODOs with several places"},
         Spoilt{"NeedlessHereToo", "todos/09.yaml",
                "title:", "here_too: x\ntitle:", "here_too is for TODOs with several places"}),
     [](const auto& parameter) { return parameter.param.name; });
+
+TEST(Ladder, KnowsTheTodoThatSwitchesAFeatureOn) {
+  const auto ladder = load_ladder(testing::project_ladder());
+  EXPECT_EQ(ladder.todo_of("DDP"), 8);
+  EXPECT_EQ(ladder.todo_of("SETUP"), 3);  // the last of those that do
+  EXPECT_THAT(error_of([&] { ladder.todo_of("SETPU"); }),
+              HasSubstr("no TODO that switches the feature SETPU on, did you mean SETUP?"));
+  // What comes ready-made with a step is no TODO's.
+  EXPECT_THAT(error_of([&] { ladder.todo_of("CHECKPOINT"); }), HasSubstr("no TODO that switches"));
+}
 
 TEST(Ladder, AMissingFileIsNamed) {
   const LadderCopy ladder;

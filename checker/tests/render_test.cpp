@@ -47,11 +47,44 @@ TEST(Render, FurtherPlacesGetOneLine) {
   EXPECT_THAT(text, HasSubstr("\n  // TODO 10, here too: add up the totals of the evaluation"));
 }
 
+TEST(Render, LinesKnowTheirMarks) {
+  const auto& step = ladder().step("04");
+  const auto lines = render_lines(ladder(), ladder().trainer, step, Rendering::solution);
+  EXPECT_EQ(text_of(lines), trainer("04", Rendering::solution));
+  std::vector<std::string> model;
+  for (const auto& line : lines) {
+    if (line.mark == "model") model.push_back(line.text);
+    if (trim(line.text).starts_with("//")) EXPECT_EQ(line.mark, "") << line.text;
+  }
+  EXPECT_THAT(model,
+              ::testing::ElementsAre("  const auto model = DistributedDataParallel(module);"));
+}
+
+TEST(Render, AStudentKeepsTheTextsOfWhatIsDone) {
+  const auto text = trainer("05", Rendering::student);
+  EXPECT_THAT(text, ::testing::StartsWith("// Step 05: The reported loss is everybody's.\n"));
+  EXPECT_THAT(text, HasSubstr("  // TODO 10: Average the loss over all ranks.\n  //   "));
+  EXPECT_THAT(text, HasSubstr("\n  // TODO 10, here too: add up the totals of the evaluation"));
+  EXPECT_THAT(text, HasSubstr("\n  all_reduce(totals, ReduceOp::SUM);\n"));
+  for (const auto& step : ladder().steps) {
+    for (const auto* source : {&ladder().trainer, &ladder().job}) {
+      const auto of = [&](Rendering which) {
+        const auto whole = render(ladder(), *source, step, which);
+        return strip_comments(replaced(whole, "bin/solution_", "bin/step_"), source->comment());
+      };
+      EXPECT_EQ(of(Rendering::student), of(Rendering::solution)) << step.name;
+    }
+  }
+  const auto job = render(ladder(), ladder().job, ladder().step("07"), Rendering::student);
+  EXPECT_THAT(job, HasSubstr("program=build/cuda/bin/step_07\n"));
+}
+
 TEST(Render, NoMarkerDirectiveOrDoubleBlankLineIsLeft) {
   for (const auto& [file, text] : render_all(ladder())) {
     SCOPED_TRACE(file);
     EXPECT_THAT(text, Not(HasSubstr("@todo")));
     EXPECT_THAT(text, Not(HasSubstr("@header")));
+    EXPECT_THAT(text, Not(::testing::ContainsRegex("  (//|#)@")));
     EXPECT_THAT(text, Not(::testing::ContainsRegex("@[A-Z]+@")));
     EXPECT_THAT(text, Not(HasSubstr("\n\n\n")));
     if (file.extension() == ".svg") continue;  // nobody reads its source

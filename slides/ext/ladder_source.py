@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 LADDER = Path(__file__).resolve().parents[2] / "checker" / "ladder"
+MARK = re.compile(r"(?<=\S)  (//|#)@[a-z0-9_.]+$")  # the name of a line, for the catalogue's edits
 
 
 class LadderError(Exception):
@@ -61,7 +62,7 @@ def places(number):
 
 def _source_of(number):
     for name in ("trainer.cpp", "job.sbatch"):
-        lines = (LADDER / name).read_text().splitlines()
+        lines = [MARK.sub("", line) for line in (LADDER / name).read_text().splitlines()]
         if any(re.fullmatch(rf"\s*(//|#)@todo {number}", line) for line in lines):
             return LADDER / name, lines
     raise LadderError(f"TODO {number} has no place in trainer.cpp or job.sbatch")

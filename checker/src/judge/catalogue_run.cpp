@@ -87,7 +87,7 @@ std::vector<Sample> catalogue_samples(const Ladder& ladder,
     const auto& source = job ? ladder.job : ladder.trainer;
     const auto here = [&](int todo) { return source.todos().contains(todo); };
     if (std::ranges::none_of(step.todos, here)) return;
-    const auto solved = render(ladder, source, step, Rendering::solution);
+    const auto solved = render_lines(ladder, source, step, Rendering::solution);
     samples.push_back({.name = step.name + "_as_given",
                        .text = render(ladder, source, step, Rendering::step),
                        .wanted = Wanted::open,
@@ -95,7 +95,7 @@ std::vector<Sample> catalogue_samples(const Ladder& ladder,
                        .quick = true,
                        .job = job});
     samples.push_back({.name = step.name + "_solution",
-                       .text = solved,
+                       .text = text_of(solved),
                        .wanted = Wanted::accepted,
                        .step = &step,
                        .quick = true,
@@ -105,7 +105,7 @@ std::vector<Sample> catalogue_samples(const Ladder& ladder,
       if (!own || !here(entry.todo)) continue;
       samples.push_back({.todo = entry.todo,
                          .name = entry.name,
-                         .text = apply(entry, solved),
+                         .text = apply_edits(entry, solved),
                          .wanted = entry.wrong ? Wanted::rejected : Wanted::accepted,
                          .step = &step,
                          .quick = entry.quick,

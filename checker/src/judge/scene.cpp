@@ -6,6 +6,11 @@
 
 namespace checker {
 
+bool Scene::expects(std::string_view name) const {
+  ladder.todo_of(name);  // a name misspelt in a rule is not one that the step does without
+  return features.contains(std::string(name));
+}
+
 int Scene::blame(std::initializer_list<std::string_view> candidates) const {
   for (const auto name : candidates) {
     const int todo = ladder.todo_of(name);

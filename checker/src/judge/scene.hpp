@@ -37,7 +37,8 @@ struct Scene {
 
   const Run& run() const { return trial.run; }
   size_t world() const { return trial.run.world; }
-  bool expects(std::string_view name) const { return features.contains(std::string(name)); }
+  /// Whether a right program of this step has a feature. Throws Error if no TODO switches it on.
+  bool expects(std::string_view name) const;
   uint64_t size_of(Split split) const { return sizes.at(static_cast<size_t>(split)); }
   /// The TODO to name for a symptom that several features could have: the first that the student
   /// works on in this step, else the first of all, which this step got ready-made.

@@ -1,10 +1,15 @@
+// Reads the catalogue and holds it against the ladder.
 #include "ladder/catalogue.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "ladder/mapping.hpp"
 #include "support/error.hpp"
+#include "support/text.hpp"
 
 namespace checker {
 
@@ -12,11 +17,63 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Read as it is: blanks at the beginning belong to it.
+// An edit's keys: of its marks, and of the texts that it has besides.
+struct Keys {
+  Edit::Form form;
+  std::string marks;
+  std::vector<std::string> texts;  ///< what comes in is the last, a fragment the first of two
+};
+
+const std::array<Keys, 5> kForms{{{Edit::Form::replace, "replace", {"with"}},
+                                  {Edit::Form::remove, "remove", {}},
+                                  {Edit::Form::before, "before", {"insert"}},
+                                  {Edit::Form::after, "after", {"insert"}},
+                                  {Edit::Form::change, "in", {"change", "to"}}}};
+
+const std::vector<std::string> kAllKeys{"replace", "with", "remove", "before", "after",
+                                        "insert",  "in",   "change", "to"};
+
+// Read as it is: blanks at the beginning belong to it. What a fragment is changed to may be empty.
 std::string raw(const fs::path& file, const Mapping& mapping, const std::string& key) {
   const auto node = mapping.node(key);
-  if (!node.IsScalar()) fail(file, node.Mark(), key + " must be a text.");
+  if (!node.IsScalar() || (key != "to" && trim(node.Scalar()).empty())) {
+    fail(file, node.Mark(), key + " must be a text.");
+  }
   return node.Scalar();
+}
+
+std::vector<std::string> read_marks(const fs::path& file, const Mapping& mapping,
+                                    const std::string& key) {
+  const auto node = mapping.node(key);
+  if (node.IsScalar()) return {node.Scalar()};
+  if (!node.IsSequence() || node.size() == 0) {
+    fail(file, node.Mark(), key + " must be a mark, or a list of marks.");
+  }
+  return mapping.list<std::string>(key);
+}
+
+const Keys& keys_of(const fs::path& file, const YAML::Node& node) {
+  const Mapping mapping(file, node, kAllKeys);
+  const Keys* found = nullptr;
+  for (const auto& keys : kForms) {
+    if (!mapping.has(keys.marks)) continue;
+    if (found) fail(file, node.Mark(), found->marks + " and " + keys.marks + " are two edits.");
+    found = &keys;
+  }
+  if (!found) fail(file, node.Mark(), "an edit begins with replace, remove, before, after or in.");
+  return *found;
+}
+
+Edit read_edit(const fs::path& file, const YAML::Node& node, const std::string& entry) {
+  const auto& keys = keys_of(file, node);
+  auto known = keys.texts;
+  known.push_back(keys.marks);
+  const Mapping mapping(file, node, known);
+  return {.form = keys.form,
+          .marks = read_marks(file, mapping, keys.marks),
+          .fragment = keys.texts.size() > 1 ? raw(file, mapping, keys.texts.front()) : "",
+          .text = keys.texts.empty() ? "" : raw(file, mapping, keys.texts.back()),
+          .where = place_of(file, node.Mark()) + ": " + entry};
 }
 
 CatalogueEntry read_entry(const fs::path& file, const YAML::Node& node, int todo, bool wrong) {
@@ -27,23 +84,24 @@ CatalogueEntry read_entry(const fs::path& file, const YAML::Node& node, int todo
                        .name = mapping.line("name"),
                        .words = mapping.text(words),
                        .edits = {},
-                       .quick = mapping.has("quick") && mapping.node("quick").as<bool>()};
+                       .quick = mapping.has("quick") && mapping.node("quick").as<bool>(),
+                       .where = place_of(file, node.Mark())};
   for (const auto& item : mapping.node("edits")) {
-    const Mapping edit(file, item, {"replace", "with", "all"});
-    entry.edits.push_back({.replace = raw(file, edit, "replace"),
-                           .with = raw(file, edit, "with"),
-                           .all = edit.has("all") && edit.node("all").as<bool>()});
+    entry.edits.push_back(read_edit(file, item, entry.name));
   }
   if (entry.edits.empty()) fail(file, node.Mark(), entry.name + " edits nothing.");
   return entry;
 }
 
-std::vector<CatalogueEntry> read_entries(const fs::path& file, bool wrong) {
+std::vector<CatalogueEntry> read_entries(const fs::path& file, bool wrong, const Ladder& ladder) {
   int todo = 0;
   const auto stem = file.stem().string();
   std::from_chars(stem.data(), stem.data() + stem.size(), todo);
   if (file.extension() != ".yaml" || todo == 0) {
     throw Error(file.string() + ": a catalogue file is named after its TODO, 07.yaml.");
+  }
+  if (!ladder.todos.contains(todo)) {
+    throw Error(file.string() + ": there is no TODO " + std::to_string(todo) + ".");
   }
   const auto list = read_yaml(file);
   if (!list.IsSequence()) fail(file, list.Mark(), "a list of entries is expected here.");
@@ -52,25 +110,59 @@ std::vector<CatalogueEntry> read_entries(const fs::path& file, bool wrong) {
   return entries;
 }
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + part.size())) {
-    ++found;
+const Source& source_of(const CatalogueEntry& entry, const Ladder& ladder) {
+  return ladder.job.todos().contains(entry.todo) ? ladder.job : ladder.trainer;
+}
+
+void check_marks(const CatalogueEntry& entry, const Ladder& ladder) {
+  const auto marks = source_of(entry, ladder).marks();
+  const std::vector<std::string> known(marks.begin(), marks.end());
+  for (const auto& edit : entry.edits) {
+    for (const auto& mark : edit.marks) {
+      if (marks.contains(mark)) continue;
+      throw Error(edit.where + ": unknown mark " + mark + did_you_mean(mark, known));
+    }
   }
-  return found;
+}
+
+// What replaces or removes a mark leaves nothing for others to edit, and of two texts above a mark
+// nobody knows which comes first.
+void check_together(const CatalogueEntry& entry) {
+  const auto whole = [](const Edit& edit) {
+    return edit.form == Edit::Form::replace || edit.form == Edit::Form::remove;
+  };
+  std::map<std::string, std::vector<const Edit*>> by_mark;
+  for (const auto& edit : entry.edits) {
+    for (const auto& mark : edit.marks) {
+      for (const auto* other : by_mark[mark]) {
+        if (edit.form != other->form && !whole(edit) && !whole(*other)) continue;
+        throw Error(edit.where + ": this edit of " + mark + " contradicts an earlier one.");
+      }
+      by_mark[mark].push_back(&edit);
+    }
+  }
 }
 
 }  // namespace
 
-std::vector<CatalogueEntry> load_catalogue(const fs::path& folder) {
+std::vector<RenderedLine> lines_for(const CatalogueEntry& entry, const Ladder& ladder,
+                                    Rendering which) {
+  const auto& step = ladder.step(ladder.todos.at(entry.todo).step);
+  return render_lines(ladder, source_of(entry, ladder), step, which);
+}
+
+std::vector<CatalogueEntry> load_catalogue(const fs::path& folder, const Ladder& ladder) {
   std::vector<CatalogueEntry> entries;
   std::set<std::string> names;
   for (const bool wrong : {true, false}) {
     for (const auto& file : fs::directory_iterator(folder / (wrong ? "wrong" : "variants"))) {
-      for (auto& entry : read_entries(file.path(), wrong)) {
+      for (auto& entry : read_entries(file.path(), wrong, ladder)) {
         if (!names.insert(entry.name).second) {
-          throw Error(file.path().string() + ": the name " + entry.name + " is taken.");
+          throw Error(entry.where + ": the name " + entry.name + " is taken.");
         }
+        check_marks(entry, ladder);
+        check_together(entry);
+        apply_edits(entry, lines_for(entry, ladder, Rendering::solution));
         entries.push_back(std::move(entry));
       }
     }
@@ -78,23 +170,6 @@ std::vector<CatalogueEntry> load_catalogue(const fs::path& folder) {
   // By TODO, wrong edits first, each in the order of its file.
   std::ranges::stable_sort(entries, {}, &CatalogueEntry::todo);
   return entries;
-}
-
-std::string apply(const CatalogueEntry& entry, std::string text) {
-  for (const auto& edit : entry.edits) {
-    const size_t found = count(text, edit.replace);
-    if (found == 0 || (found > 1 && !edit.all)) {
-      throw Error("catalogue, TODO " + std::to_string(entry.todo) + ", " + entry.name +
-                  ": the text to replace occurs " + std::to_string(found) +
-                  " times in the solution:\n" + edit.replace);
-    }
-    size_t at = text.find(edit.replace);
-    while (at != text.npos) {
-      text.replace(at, edit.replace.size(), edit.with);
-      at = edit.all ? text.find(edit.replace, at + edit.with.size()) : text.npos;
-    }
-  }
-  return text;
 }
 
 }  // namespace checker

@@ -1,18 +1,36 @@
 #pragma once
 /// What students do instead, and other right ways, by TODO: catalogue/wrong/NN.yaml and
-/// catalogue/variants/NN.yaml. The
-/// judge never sees it; it is what the judge is tested with.
+/// catalogue/variants/NN.yaml. The judge never sees it; it is what the judge is tested with.
+///
+/// An entry edits the solution of its TODO's step. It says where by marks, the names that lines of
+/// trainer.cpp and job.sbatch have (ladder/source.hpp), so that a statement or a comment there can
+/// be written anew and the entry still fits. An edit is one of these:
+///
+///   {replace: MARK, with: LINES}                 other lines in place of the mark's
+///   {remove: MARK}                               nothing in their place
+///   {before: MARK, insert: LINES}                further lines above them
+///   {after: MARK, insert: LINES}                 and below
+///   {in: MARK, change: FRAGMENT, to: FRAGMENT}   a part of them, which must be there once
+///
+/// MARK may be a list: the same edit at each. TODO comments have no mark: they stay where they are.
+/// A mark has one edit that replaces or removes it, or else at most one of each other form.
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "ladder/ladder.hpp"
+#include "ladder/render.hpp"
 
 namespace checker {
 
 struct Edit {
-  std::string replace, with;  ///< whole lines
-  bool all = false;           ///< each occurrence; else there must be one
+  enum class Form { replace, remove, before, after, change };
+
+  Form form = Form::replace;
+  std::vector<std::string> marks;
+  std::string fragment;  ///< of a change
+  std::string text;      ///< what takes the fragment's place, or whole lines
+  std::string where;     ///< "file:line: the entry's name", for errors
 };
 
 struct CatalogueEntry {
@@ -21,13 +39,22 @@ struct CatalogueEntry {
   std::string name;
   std::string words;  ///< of a wrong edit the belief behind it; of a variant why it is right
   std::vector<Edit> edits;
-  bool quick = false;  ///< belongs to the few that every test run judges
+  bool quick = false;   ///< belongs to the few that every test run judges
+  std::string where{};  ///< "file:line"
 };
 
-/// All entries, by TODO, wrong edits first. Throws Error "file:line: what".
-std::vector<CatalogueEntry> load_catalogue(const std::filesystem::path& folder);
+/// All entries, by TODO, wrong edits first. Throws Error "file:line: what", also for edits that do
+/// not fit the ladder.
+std::vector<CatalogueEntry> load_catalogue(const std::filesystem::path& folder,
+                                           const Ladder& ladder);
 
-/// The solution of the TODO's step with the entry's edits. Throws Error if one does not fit.
-std::string apply(const CatalogueEntry& entry, std::string text);
+/// The file in which the entry's TODO is done, as the step's solution or as a student has it who
+/// keeps the comments.
+std::vector<RenderedLine> lines_for(const CatalogueEntry& entry, const Ladder& ladder,
+                                    Rendering which);
+
+/// The text of such lines with the entry's edits. Throws Error "file:line: what" if one does not
+/// fit.
+std::string apply_edits(const CatalogueEntry& entry, std::vector<RenderedLine> lines);
 
 }  // namespace checker

@@ -16,8 +16,14 @@ std::filesystem::path Ladder::file_of(const Todo& todo) const {
 
 int Ladder::todo_of(std::string_view feature) const {
   int found = 0;
+  std::vector<std::string> known;
   for (const auto& [number, todo] : todos) {
     if (std::ranges::find(todo.features, feature) != todo.features.end()) found = number;
+    known.insert(known.end(), todo.features.begin(), todo.features.end());
+  }
+  if (found == 0) {
+    throw Error("The ladder has no TODO that switches the feature " + std::string(feature) + " on" +
+                did_you_mean(feature, known));
   }
   return found;
 }

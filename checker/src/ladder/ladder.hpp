@@ -45,7 +45,8 @@ struct Ladder {
 
   /// The file in which a student does this TODO, from the project's folder.
   std::filesystem::path file_of(const Todo& todo) const;
-  /// The TODO that switches a feature on; of several the last, which is where it shows. 0: none.
+  /// The TODO that switches a feature on; of several the last, which is where it shows. Throws
+  /// Error if none does.
   int todo_of(std::string_view feature) const;
   /// Whether any of the step's TODOs is done in its job script.
   bool edits_job(const Step& step) const;

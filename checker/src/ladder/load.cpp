@@ -6,6 +6,7 @@
 
 #include "ladder/ladder.hpp"
 #include "ladder/mapping.hpp"
+#include "ladder/render.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -152,6 +153,16 @@ void check_places(const Ladder& ladder, const fs::path& folder) {
   }
 }
 
+// Which lines follow each other, and so whether marks are right, shows when lines are chosen.
+void check_marks(const Ladder& ladder) {
+  for (const auto& step : ladder.steps) {
+    for (const auto which : {Rendering::step, Rendering::solution}) {
+      const auto features = features_until(ladder, step, which);
+      for (const auto* source : {&ladder.trainer, &ladder.job}) source->select(features);
+    }
+  }
+}
+
 }  // namespace
 
 Ladder load_ladder(const fs::path& folder) {
@@ -164,6 +175,7 @@ Ladder load_ladder(const fs::path& folder) {
                 source("job.sbatch", "#")};
   check_features(ladder, folder);
   check_places(ladder, folder);
+  check_marks(ladder);
   return ladder;
 }
 

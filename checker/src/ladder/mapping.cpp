@@ -7,9 +7,12 @@ namespace checker {
 
 namespace fs = std::filesystem;
 
+std::string place_of(const fs::path& file, const YAML::Mark& mark) {
+  return file.string() + (mark.is_null() ? "" : ":" + std::to_string(mark.line + 1));
+}
+
 void fail(const fs::path& file, const YAML::Mark& mark, const std::string& what) {
-  const std::string line = mark.is_null() ? "" : ":" + std::to_string(mark.line + 1);
-  throw Error(file.string() + line + ": " + what);
+  throw Error(place_of(file, mark) + ": " + what);
 }
 
 YAML::Node read_yaml(const fs::path& file) {

@@ -11,6 +11,9 @@
 
 namespace checker {
 
+/// "file:line"; of a node that is not there the file alone.
+std::string place_of(const std::filesystem::path& file, const YAML::Mark& mark);
+
 /// Throws Error "file:line: what".
 [[noreturn]] void fail(const std::filesystem::path& file, const YAML::Mark& mark,
                        const std::string& what);

@@ -82,7 +82,7 @@ std::string substituted(std::string line, const Step& step, Rendering which) {
 }
 
 std::set<std::string> features_until(const Ladder& ladder, const Step& step, Rendering which) {
-  const int last = which == Rendering::solution ? step.number : step.number - 1;
+  const int last = which == Rendering::step ? step.number - 1 : step.number;
   std::set<std::string> features;
   for (const auto& other : ladder.steps) {
     if (other.number <= step.number) features.insert(other.given.begin(), other.given.end());
@@ -95,25 +95,36 @@ std::set<std::string> features_until(const Ladder& ladder, const Step& step, Ren
   return features;
 }
 
-std::string render(const Ladder& ladder, const Source& source, const Step& step, Rendering which) {
+std::vector<RenderedLine> render_lines(const Ladder& ladder, const Source& source, const Step& step,
+                                       Rendering which) {
   const bool job = &source == &ladder.job;
-  std::string text;
+  std::vector<RenderedLine> lines;
   std::set<int> seen;
-  const auto append = [&](const std::vector<std::string>& lines) {
-    for (const auto& line : lines) text += line + "\n";
+  const auto append = [&](const std::vector<std::string>& comment) {
+    for (const auto& line : comment) lines.push_back({line});
   };
   for (const auto& line : source.select(features_until(ladder, step, which))) {
     if (line.header) {
       append(header_comment(source, step, which, job));
-      if (!job) text += "\n";
+      if (!job) lines.emplace_back();
     } else if (line.todo == 0) {
-      append({substituted(line.text, step, which)});
+      lines.push_back({substituted(line.text, step, which), line.mark});
     } else if (std::ranges::find(step.todos, line.todo) != step.todos.end()) {
       const bool first = seen.insert(line.todo).second;
       append(todo_comment(ladder.todos.at(line.todo), line.text + source.comment(), first, which));
     }
   }
+  return lines;
+}
+
+std::string text_of(const std::vector<RenderedLine>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line.text + "\n";
   return squeeze_blank_lines(std::move(text));
+}
+
+std::string render(const Ladder& ladder, const Source& source, const Step& step, Rendering which) {
+  return text_of(render_lines(ladder, source, step, which));
 }
 
 std::map<std::filesystem::path, std::string> render_all(const Ladder& ladder) {

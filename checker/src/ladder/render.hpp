@@ -5,12 +5,23 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ladder/ladder.hpp"
 
 namespace checker {
 
-enum class Rendering { step, solution };
+enum class Rendering {
+  step,      ///< as a student finds it: the full texts of the step's TODOs, nothing done
+  solution,  ///< solved, with one line in place of each TODO's text
+  student,   ///< solved by a student who leaves the comments as they were
+};
+
+/// One line of a rendered file, without its end.
+struct RenderedLine {
+  std::string text;
+  std::string mark{};  ///< what the catalogue calls it; comments have none
+};
 
 /// The features that are on in the step as given, or solved.
 std::set<std::string> features_until(const Ladder& ladder, const Step& step, Rendering which);
@@ -18,8 +29,14 @@ std::set<std::string> features_until(const Ladder& ladder, const Step& step, Ren
 /// A line of a source with the step's name and program in their places.
 std::string substituted(std::string line, const Step& step, Rendering which);
 
-/// The step's file made from `source` (the ladder's trainer or job): as a student finds it, with
-/// the full texts of this step's TODOs, or solved, with one line in place of each.
+/// The step's file made from `source`, the ladder's trainer or job, line by line.
+std::vector<RenderedLine> render_lines(const Ladder& ladder, const Source& source, const Step& step,
+                                       Rendering which);
+
+/// The text of a file's lines. Where blank ones meet, one of them is enough.
+std::string text_of(const std::vector<RenderedLine>& lines);
+
+/// The text of the step's file.
 std::string render(const Ladder& ladder, const Source& source, const Step& step, Rendering which);
 
 /// Everything that is rendered: paths from the project's folder, and texts.

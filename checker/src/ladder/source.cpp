@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "support/error.hpp"
@@ -14,6 +15,12 @@ namespace {
 bool is_feature(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+bool is_mark(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
   });
 }
 
@@ -34,6 +41,25 @@ Source::Source(std::string file, std::string comment, std::string_view text)
 std::string Source::at(int number) const { return file_ + ":" + std::to_string(number); }
 
 Source::Line Source::parse(const std::string& text, int number) const {
+  const size_t at_mark = text.find(comment_ + "@");
+  const auto code = text.substr(0, at_mark);
+  if (at_mark == text.npos || trim(code).empty()) return parse_unmarked(text, number);
+  const auto name = text.substr(at_mark + comment_.size() + 1);
+  if (!is_mark(name) || !code.ends_with("  ") || code.ends_with("   ")) {
+    throw Error(at(number) + ": \"" + text.substr(at_mark) + "\" is no mark: two blanks, " +
+                comment_ +
+                "@ and a name of small letters, digits, _ and . at the end of the line.");
+  }
+  auto line = parse_unmarked(code.substr(0, code.size() - 2), number);
+  const auto word = trim(line.text);
+  if (line.kind != Kind::text || word == comment_ || word.starts_with(comment_ + " ")) {
+    throw Error(at(number) + ": only code has a mark.");
+  }
+  line.mark = name;
+  return line;
+}
+
+Source::Line Source::parse_unmarked(const std::string& text, int number) const {
   if (is_word(text, "#else")) return {Kind::else_, {}, 0, number};
   if (is_word(text, "#endif")) return {Kind::endif, {}, 0, number};
   if (is_word(text, "#if")) {
@@ -103,6 +129,14 @@ std::set<int> Source::todos() const {
   return numbers;
 }
 
+std::set<std::string> Source::marks() const {
+  std::set<std::string> names;
+  for (const auto& line : lines_) {
+    if (!line.mark.empty()) names.insert(line.mark);
+  }
+  return names;
+}
+
 size_t Source::places(int todo) const {
   return static_cast<size_t>(std::ranges::count_if(
       lines_, [&](const Line& line) { return line.kind == Kind::todo && line.todo == todo; }));
@@ -123,8 +157,23 @@ std::string Source::where(int todo) const {
   return file_;
 }
 
+void Source::check_marks(const std::vector<const Line*>& chosen) const {
+  std::map<std::string, size_t> last;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const auto& mark = chosen[i]->mark;
+    if (mark.empty()) continue;
+    const auto [before, first] = last.try_emplace(mark, i);
+    if (!first && before->second + 1 != i) {
+      throw Error(at(chosen[i]->number) + ": the mark " + mark + " is also on line " +
+                  std::to_string(chosen[before->second]->number) +
+                  ", and what stands between them is not marked so.");
+    }
+    before->second = i;
+  }
+}
+
 std::vector<PlacedLine> Source::select(const std::set<std::string>& features) const {
-  std::vector<PlacedLine> chosen;
+  std::vector<const Line*> chosen;
   std::vector<bool> open;  // of each open #if: whether its present branch is chosen
   for (const auto& line : lines_) {
     switch (line.kind) {
@@ -144,9 +193,14 @@ std::vector<PlacedLine> Source::select(const std::set<std::string>& features) co
         break;
     }
     if (!std::ranges::all_of(open, [](bool branch) { return branch; })) continue;
-    chosen.push_back({line.text, line.todo, line.kind == Kind::header, line.number});
+    chosen.push_back(&line);
   }
-  return chosen;
+  check_marks(chosen);
+  std::vector<PlacedLine> lines;
+  for (const auto* line : chosen) {
+    lines.push_back({line->text, line->todo, line->kind == Kind::header, line->number, line->mark});
+  }
+  return lines;
 }
 
 }  // namespace checker

@@ -4,8 +4,13 @@
 ///   #if FEATURE, #if !FEATURE, #else, #endif   choose lines, as the C preprocessor does
 ///   //@todo 4   (#@todo 4 in a job script)     the place of a TODO, on a line of its own
 ///   //@header   (#@header)                     the place of the comment on top, once
+///   code  //@train.step   (code  #@nodes)      a mark: what the catalogue calls this line
 ///
 /// Everything else is text. Other lines that begin with # (#include, #SBATCH) are text as well.
+///
+/// A mark stands two blanks after the code, at the end of the line: small letters, digits, _ and .
+/// It is no part of the text. Where a statement takes several lines, all of them have its mark.
+/// Both branches of an #if may have the same one.
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,6 +24,7 @@ struct PlacedLine {
   int todo = 0;         ///< the TODO whose place this is; 0: text
   bool header = false;  ///< the header's place
   int number = 0;       ///< of the line in the source
+  std::string mark{};   ///< the line's, if it has one
 };
 
 class Source {
@@ -35,11 +41,14 @@ class Source {
   std::set<int> todos() const;
   /// How many places a TODO has here.
   size_t places(int todo) const;
+  /// Every mark.
+  std::set<std::string> marks() const;
   /// "file:line" of the first #if of a feature, or the first place of a TODO.
   std::string where(const std::string& feature) const;
   std::string where(int todo) const;
 
-  /// The lines that remain with these features on and all others off.
+  /// The lines that remain with these features on and all others off. Throws Error "file:line:
+  /// what" if a mark is then on lines that do not follow each other.
   std::vector<PlacedLine> select(const std::set<std::string>& features) const;
 
  private:
@@ -49,10 +58,13 @@ class Source {
     std::string text;  ///< of #if: the feature
     int todo;
     int number;
+    std::string mark{};
   };
 
   Line parse(const std::string& text, int number) const;
+  Line parse_unmarked(const std::string& text, int number) const;
   void validate() const;
+  void check_marks(const std::vector<const Line*>& chosen) const;
   std::string at(int number) const;
 
   std::string file_;

@@ -78,6 +78,29 @@ void print_deviations(const std::vector<SampleResult>& results) {
   terminal::say(text.data());
 }
 
+// The samples that the options name.
+std::vector<Sample> chosen_samples(const cxxopts::ParseResult& parsed,
+                                   std::vector<Sample> samples) {
+  if (parsed.count("quick")) {
+    std::erase_if(samples, [](const Sample& sample) { return !sample.quick; });
+  }
+  if (parsed.count("trainers")) std::erase_if(samples, &Sample::job);
+  if (parsed.count("jobs")) std::erase_if(samples, std::not_fn(&Sample::job));
+  const auto keep = [](const auto& chosen, const auto& value) {
+    return std::ranges::find(chosen, value) != chosen.end();
+  };
+  if (parsed.count("todo")) {
+    const auto todos = parsed["todo"].as<std::vector<int>>();
+    std::erase_if(samples, [&](const Sample& sample) { return !keep(todos, sample.todo); });
+  }
+  if (parsed.count("names")) {
+    const auto names = parsed["names"].as<std::vector<std::string>>();
+    std::erase_if(samples, [&](const Sample& sample) { return !keep(names, sample.name); });
+  }
+  if (samples.empty()) throw UsageError("No entry of the catalogue fits.");
+  return samples;
+}
+
 }  // namespace
 
 int run_verify(const Project& project, const Arguments& arguments) {
@@ -89,6 +112,7 @@ int run_verify(const Project& project, const Arguments& arguments) {
       "quick", "Only the few that every test run judges: every TODO and every kind of finding")(
       "trainers", "Only trainers")("jobs", "Only job scripts, which need a Slurm to rehearse on")(
       "all", "Also list what is as it should be")(
+      "print", "Judge nothing; print the trainers and job scripts that would be judged")(
       "catalogue", "Entries of one's own: a folder with wrong/NN.yaml and variants/NN.yaml",
       cxxopts::value<std::string>(), "DIR")("device", "cpu over Gloo, or cuda over NCCL",
                                             cxxopts::value<std::string>()->default_value("cpu"),
@@ -104,25 +128,12 @@ int run_verify(const Project& project, const Arguments& arguments) {
   const auto catalogue = parsed->count("catalogue")
                              ? std::filesystem::path((*parsed)["catalogue"].as<std::string>())
                              : project.ladder() / "catalogue";
-  auto samples = catalogue_samples(ladder, load_catalogue(catalogue));
-  if (parsed->count("quick")) {
-    std::erase_if(samples, [](const Sample& sample) { return !sample.quick; });
+  auto samples =
+      chosen_samples(*parsed, catalogue_samples(ladder, load_catalogue(catalogue, ladder)));
+  if (parsed->count("print")) {
+    for (const auto& sample : samples) std::fputs(sample.text.c_str(), stdout);
+    return 0;
   }
-  if (parsed->count("trainers")) std::erase_if(samples, &Sample::job);
-  if (parsed->count("jobs")) std::erase_if(samples, std::not_fn(&Sample::job));
-  const auto keep = [&](const std::string& name, const auto& chosen, const auto& value) {
-    return parsed->count(name) == 0 || std::ranges::find(chosen, value) != chosen.end();
-  };
-  if (parsed->count("todo")) {
-    const auto todos = (*parsed)["todo"].as<std::vector<int>>();
-    std::erase_if(samples, [&](const Sample& sample) { return !keep("todo", todos, sample.todo); });
-  }
-  if (parsed->count("names")) {
-    const auto names = (*parsed)["names"].as<std::vector<std::string>>();
-    std::erase_if(samples,
-                  [&](const Sample& sample) { return !keep("names", names, sample.name); });
-  }
-  if (samples.empty()) throw UsageError("No entry of the catalogue fits.");
   const auto job_scripts = std::ranges::count_if(samples, &Sample::job);
   if (const auto why = job_check_impossible(project); why && job_scripts > 0) {
     terminal::say("Not tried, " + std::to_string(job_scripts) + " job scripts: " + *why);
