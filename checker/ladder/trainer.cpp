@@ -103,22 +103,22 @@ int main(int argc, char** argv) try {  //@main
 #if TRAIN_LOADER
   auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);  //@train_loader
 #else
-  auto train_loader = data::make_data_loader(
-      train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);
+  auto train_loader = data::make_data_loader(  //@train_loader
+      train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);  //@train_loader
 #endif
   //@todo 6
 #if VALID_LOADER
   auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);  //@valid_loader
 #else
-  auto valid_loader = data::make_data_loader(
-      valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);
+  auto valid_loader = data::make_data_loader(  //@valid_loader
+      valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);  //@valid_loader
 #endif
   //@todo 7
 #if TEST_LOADER
   auto test_loader = data::make_data_loader(test_set, test_sampler, batches);  //@test_loader
 #else
-  auto test_loader = data::make_data_loader(
-      test_set, data::samplers::SequentialSampler(*test_set.size()), batches);
+  auto test_loader = data::make_data_loader(  //@test_loader
+      test_set, data::samplers::SequentialSampler(*test_set.size()), batches);  //@test_loader
 #endif
 
   const auto module = task->make_model();  //@module

@@ -76,7 +76,7 @@ TEST(Catalogue, HasEnoughForEveryTodo) {
   for (const auto& [number, todo] : ladder().todos) {
     const auto count = [&, number = number](bool of_wrong) {
       return std::ranges::count_if(catalogue(), [&](const CatalogueEntry& entry) {
-        return entry.todo == number && entry.wrong == of_wrong;
+        return entry.todo == number && (entry.kind == EntryKind::wrong) == of_wrong;
       });
     };
     EXPECT_GE(count(true), 3) << "TODO " << number;

@@ -1,11 +1,9 @@
-// The trainers of all steps and solutions, freshly rendered, run as a student would run them. A
-// step as given is the solution before it but for comments and what comes ready-made (rendering
-// made sure), so it is represented by that solution's program.
+// The trainers of all steps and solutions, freshly rendered, run as a student would run them.
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <random>
 
 #include "trainer_fixture.hpp"
 
@@ -31,10 +29,21 @@ const auto step_name = [](const auto& info) {
   return ladder().steps.at(static_cast<size_t>(info.param - 1)).name;
 };
 
+// Nobody edits solutions, so they stand for steps as given. Comments apart, that is the solution
+// before it (rendering makes sure), or, where the trainer has no TODO, its own.
+fs::path as_given(int number) {
+  const auto& step = ladder().steps.at(static_cast<size_t>(number - 1));
+  const auto todos = ladder().trainer.todos();
+  const auto in_trainer = [&](int todo) { return todos.contains(todo); };
+  if (std::ranges::none_of(step.todos, in_trainer)) return solution(number);
+  EXPECT_TRUE(step.given.empty()) << "its program is that of no solution";
+  return solution(number - 1);
+}
+
 class StepAsGiven : public TrainerTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(StepAsGiven, RunsAlone) {
-  const auto outcome = run(solution(std::max(1, GetParam() - 1)), 1, {"--max-steps", "3"});
+  const auto outcome = run(as_given(GetParam()), 1, {"--max-steps", "3"});
   EXPECT_TRUE(outcome.result.success()) << outcome.everything;
   EXPECT_THAT(outcome.everything, HasSubstr("test loss: "));
 }
@@ -103,17 +112,35 @@ TEST_F(TrainerTest, LossesOnManyRanksAreThoseOfOne) {
   }
 }
 
-// A quarter of the laptop configuration's training, on real text.
-TEST_F(TrainerTest, TwoRanksLearnMoreOfRealTextThanHowFrequentWordsAre) {
-  const char* text = std::getenv("WORLDSIZE_WIKITEXT");
-  if (!text) GTEST_SKIP() << "no text: WORLDSIZE_WIKITEXT=<sample of WikiText-2> tells of one";
-  const auto outcome =
-      run(solution(6), 2, {"--config", "laptop", "--data", text, "--max-steps", "400"});
+// A text of the reader's own, as --data takes it: words of which each has few successors. How often
+// words are tells little of what comes next; what came before tells much.
+void write_text(const fs::path& file, unsigned seed, size_t lines) {
+  std::mt19937 random(seed);
+  std::string text;
+  for (size_t line = 0; line < lines; ++line) {
+    unsigned word = random() % 40;
+    for (size_t i = 0; i < 12; ++i) {
+      text += "w" + std::to_string(word) + " ";
+      word = (7 * word + 3 * (random() % 3)) % 40;
+    }
+    text += "\n";
+  }
+  write_file(file, text);
+}
+
+TEST_F(TrainerTest, TwoRanksLearnMoreOfATextThanHowFrequentWordsAre) {
+  const auto text = output() / "text";
+  write_text(text / "train.txt", 1, 1500);
+  write_text(text / "valid.txt", 2, 150);
+  write_text(text / "test.txt", 3, 150);
+  const auto outcome = run(solution(6), 2,
+                           {"--data", text.string(), "--batch-size", "16", "--epochs", "3",
+                            "--config", TINY_CONFIG});
   ASSERT_TRUE(outcome.result.success()) << outcome.everything;
   const auto loss = outcome.numbers_after("best validation loss: ");
   const auto unigram = outcome.numbers_after("unigram ");
   ASSERT_FALSE(loss.empty() || unigram.empty()) << outcome.everything;
-  EXPECT_LT(loss[0], unigram[0] - 0.2) << outcome.everything;
+  EXPECT_LT(loss[0], unigram[0] - 0.5) << outcome.everything;
 }
 
 TEST_F(TrainerTest, ATrainerWithoutCheckpointsSaysSo) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Judges the whole catalogue: is the judge right?
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,14 @@ namespace checker {
 enum class Wanted {
   rejected,
   accepted,
-  open,  ///< known as what was given; and rejected by what it does, if that were not known
+  open,    ///< known as what was given; and rejected by what it does, if that were not known
+  states,  ///< each TODO stands as the entry says
+};
+
+/// How a program is shown to the judge.
+enum class Form {
+  solution,  ///< by what it does alone
+  student,   ///< as a student's file, with the comments of the step's TODOs
 };
 
 struct Sample {
@@ -20,30 +28,41 @@ struct Sample {
   std::string name;
   std::string text;
   Wanted wanted = Wanted::rejected;
+  Form form = Form::solution;
   const Step* step = nullptr;
   bool quick = false;
-  bool job = false;     ///< a job script; else a trainer
-  std::string words{};  ///< the belief behind a wrong edit; why a variant is right
+  bool job = false;                     ///< a job script; else a trainer
+  std::string words{};                  ///< the belief behind a wrong edit; why a variant is right
+  std::map<int, std::string> states{};  ///< how TODOs must stand; of unfinished work
+  std::string finding{};                ///< the first finding's id, where the entry says it
+
+  /// "name", or "name, as a student's"
+  std::string title() const;
 };
 
 struct SampleResult {
   Sample sample;
   bool built = false;
-  bool as_wanted = false;       ///< rejected, or accepted
+  bool as_wanted = false;       ///< rejected, accepted, or with the states that it must have
   bool blamed_rightly = false;  ///< of a rejected one: the TODO named first is the sample's own
-  Report report{};
+  /// Relative: of a right program the largest that any rule looked at, of a wrong one that of the
+  /// quantity that decided; 0 where no number did.
+  double deviation = 0;
   std::string problem{};   ///< what is not as wanted, in a line; else empty
   std::string findings{};  ///< "TODO 8 gradients_summed; TODO 9 same_order_again"
+
+  bool fine() const { return as_wanted && blamed_rightly; }
 };
 
-/// Every step as given (rejected, by what it does), every solution, every wrong edit and variant.
+/// Every step as given (rejected, by what it does), every solution, every wrong edit and variant,
+/// in both forms; unfinished work as a student's. Forms of a program follow each other.
 std::vector<Sample> catalogue_samples(const Ladder& ladder,
                                       const std::vector<CatalogueEntry>& catalogue);
 
 /// Builds and judges them; told of each result as it comes. Of the options only device and build
 /// count.
-std::vector<SampleResult> judge_samples(const Project& project, const Ladder& ladder,
-                                        const std::vector<Sample>& samples, const CheckOptions& how,
-                                        const std::function<void(const SampleResult&)>& on_result);
+void judge_samples(const Project& project, const Ladder& ladder, const std::vector<Sample>& samples,
+                   const CheckOptions& how,
+                   const std::function<void(const SampleResult&)>& on_result);
 
 }  // namespace checker

@@ -50,7 +50,7 @@ class Check {
   }
 
   Report run() {
-    const bool student = options_.program.empty() && !options_.solution;
+    const bool student = options_.student || (options_.program.empty() && !options_.solution);
     const std::string text = trainer_text();
     const std::string job = job_text();
     if (student && is_given_code(ladder_, ladder_.trainer, step_, text) &&
@@ -91,7 +91,7 @@ class Check {
 
   std::string trainer_text() const {
     if (options_.hand_in) return options_.hand_in->trainer;
-    return options_.program.empty() ? read_file(source_) : "";
+    return options_.program.empty() || options_.student ? read_file(source_) : "";
   }
 
   // Empty for a step without TODOs in its job script.

@@ -29,6 +29,8 @@ struct CheckOptions {
   uint64_t seed = 0;    ///< of the secret data; 0: another one each time
   bool build = true;    ///< false: judge what was built before
   std::string program;  ///< judge this program instead of a step's target; implies !build
+  /// The text beside that program is a student's: where it is the given one, TODOs are open.
+  bool student = false;
   /// Judge this job script, run with the program, and not the program itself.
   std::string job_script;
   const HandIn* hand_in = nullptr;

@@ -1,9 +1,15 @@
 #include "judge/workshop.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 
+#include "judge/bundle.hpp"
 #include "process/build.hpp"
+#include "process/descriptor.hpp"
 #include "process/ranks.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -17,15 +23,76 @@ namespace {
 
 // In a piece's folder, beside its text.
 constexpr const char *kProgram = "train", *kVersion = "version";
+// More make a bundle no slower to build, but a part that changes costs all of it.
+constexpr size_t kBundle = 16;
+
+// Held by whoever builds in this folder.
+class Lock {
+ public:
+  explicit Lock(const fs::path& folder) {
+    fs::create_directories(folder);
+    file_ = Descriptor(::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    while (::flock(file_.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) throw Error("Cannot lock " + folder.string() + ".");
+    }
+  }
+
+ private:
+  Descriptor file_;
+};
 
 }  // namespace
 
-// One shell line that compiles, links and names the program, in the build folder.
-std::string Workshop::script_of(const fs::path& folder, const std::string& version) const {
-  const auto object = (folder / "train.o").string(), raw = (folder / "train.new").string();
-  return recipe_.with((folder / "train.cpp").string(), object, raw) + " && rm -f " + object + " " +
-         object + ".d && mv " + raw + " " + (folder / kProgram).string() + " && echo " + version +
-         " > " + (folder / kVersion).string();
+fs::path Workshop::folder_of(const WorkPiece& piece) const {
+  return project_.build / "workshop" / piece.name;
+}
+
+bool Workshop::is_built(const WorkPiece& piece) const {
+  const auto version = folder_of(piece) / kVersion;
+  return fs::exists(folder_of(piece) / kProgram) && fs::exists(version) &&
+         trim(read_file(version)) == recipe_.version_of(piece.text);
+}
+
+std::vector<Workshop::Bundle> Workshop::bundles_of(const Bundle& pieces) const {
+  std::vector<Bundle> bundles, alone;
+  for (auto* piece : pieces) {
+    if (!fits_a_bundle(piece->text)) {
+      alone.push_back({piece});
+    } else if (bundles.empty() || bundles.back().size() == kBundle) {
+      bundles.push_back({piece});
+    } else {
+      bundles.back().push_back(piece);
+    }
+  }
+  bundles.insert(bundles.end(), alone.begin(), alone.end());
+  return bundles;
+}
+
+// Writes what is to be compiled. Returns one shell line that compiles, links and names the program
+// in the folder of each piece, to be run in the build folder.
+std::string Workshop::script_of(const Bundle& bundle) const {
+  std::vector<fs::path> folders;
+  std::vector<std::string> texts;
+  for (const auto* piece : bundle) {
+    folders.push_back(folder_of(*piece));
+    texts.push_back(piece->text);
+    fs::remove_all(folders.back());
+    write_file(folders.back() / "train.cpp", piece->text);
+  }
+  auto source = folders[0] / "train.cpp";
+  if (bundle.size() > 1) {
+    source = folders[0] / "bundle.cpp";
+    write_file(source, bundle_of(folders, texts));
+  }
+  const auto object = (folders[0] / "train.o").string(), raw = (folders[0] / "train.new").string();
+  auto script =
+      recipe_.with(source.string(), object, raw) + " && rm -f " + object + " " + object + ".d";
+  for (size_t i = folders.size(); i-- > 0;) {
+    const auto program = (folders[i] / kProgram).string();
+    script += " && ln -f " + raw + " " + program + " && echo " + recipe_.version_of(texts[i]) +
+              " > " + (folders[i] / kVersion).string();
+  }
+  return script + " && rm -f " + raw;
 }
 
 Workshop::Workshop(const Project& project, bool builds) : project_(project), builds_(builds) {
@@ -38,36 +105,50 @@ Workshop::Workshop(const Project& project, bool builds) : project_(project), bui
   recipe_ = recipe_of(project);
 }
 
-void Workshop::build(std::span<WorkPiece> pieces) const {
+std::vector<Workshop::Bundle> Workshop::build(std::vector<Bundle> bundles) const {
   std::vector<std::vector<Command>> commands;
-  std::vector<WorkPiece*> building;
-  for (auto& piece : pieces) {
-    const auto folder = fs::path("workshop") / piece.name;
-    piece.program = project_.build / folder / kProgram;
-    const bool there = fs::exists(piece.program);
-    if (!builds_ && !there) throw Error(piece.name + " was not built. Mend: without --no-build.");
-    if (!builds_) continue;
-    const auto version = recipe_.version_of(piece.text);
-    const auto version_file = project_.build / folder / kVersion;
-    if (there && fs::exists(version_file) && trim(read_file(version_file)) == version) continue;
-    fs::remove_all(project_.build / folder);
-    write_file(project_.build / folder / "train.cpp", piece.text);
-    const auto script = script_of(folder, version);
-    commands.push_back({Command{
-        .arguments = {"sh", "-c", script}, .environment = {}, .directory = project_.build}});
-    building.push_back(&piece);
+  for (const auto& bundle : bundles) {
+    commands.push_back({Command{.arguments = {"sh", "-c", script_of(bundle)},
+                                .environment = {},
+                                .directory = project_.build}});
   }
   RankOptions options;
   options.width = std::max(1U, std::thread::hardware_concurrency());
   options.on_line = [&](size_t number, bool, std::string_view line) {
-    building[number]->output.emplace_back(line);
+    bundles[number].front()->output.emplace_back(line);
     return true;
   };
   const auto results = run_groups(commands, options);
+  std::vector<Bundle> failed;
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].interrupted_by) throw Error("Interrupted.");
-    if (!results[i].success()) building[i]->program.clear();
+    if (!results[i].success()) failed.push_back(std::move(bundles[i]));
   }
+  return failed;
+}
+
+void Workshop::build(std::span<WorkPiece> pieces) const {
+  for (auto& piece : pieces) {
+    piece.program = folder_of(piece) / kProgram;
+    if (!builds_ && !fs::exists(piece.program)) {
+      throw Error(piece.name + " was not built. Fix: leave --no-build out.");
+    }
+  }
+  if (!builds_) return;
+  const Lock lock(project_.build / "workshop");
+  Bundle missing;
+  for (auto& piece : pieces) {
+    if (!is_built(piece)) missing.push_back(&piece);
+  }
+  // Where one does not compile, each tells for itself.
+  std::vector<Bundle> again;
+  for (const auto& bundle : build(bundles_of(missing))) {
+    if (bundle.size() == 1) bundle.front()->program.clear();
+    if (bundle.size() == 1) continue;
+    bundle.front()->output.clear();
+    for (auto* piece : bundle) again.push_back({piece});
+  }
+  for (const auto& bundle : build(std::move(again))) bundle.front()->program.clear();
 }
 
 }  // namespace checker

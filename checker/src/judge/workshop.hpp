@@ -1,6 +1,6 @@
 #pragma once
 /// Builds programs from other texts than those in steps/ and solutions/, exactly as a step is
-/// built.
+/// built, but several at a time.
 #include <filesystem>
 #include <span>
 #include <string>
@@ -19,18 +19,28 @@ struct WorkPiece {
   std::vector<std::string> output;  ///< what compiler and linker said then
 };
 
-/// Where they are built.
+/// Where they are built. Several processes may build there: one at a time does.
 class Workshop {
  public:
   /// Builds what all trainers need. Throws Error if that fails. The project must outlive it.
   /// Without building, what was built before is taken, as on a compute node without a compiler.
   Workshop(const Project& project, bool builds);
 
-  /// Builds as many at a time as there are cores; what was built from the same text before is left.
+  /// Builds the pieces; what was built from the same text before is left. Pieces are compiled
+  /// together where they can be (see judge/bundle.hpp), as many bundles at a time as there are
+  /// cores.
   void build(std::span<WorkPiece> pieces) const;
 
  private:
-  std::string script_of(const std::filesystem::path& folder, const std::string& version) const;
+  /// Some pieces that become one program.
+  using Bundle = std::vector<WorkPiece*>;
+
+  std::filesystem::path folder_of(const WorkPiece& piece) const;
+  bool is_built(const WorkPiece& piece) const;
+  std::vector<Bundle> bundles_of(const Bundle& pieces) const;
+  std::string script_of(const Bundle& bundle) const;
+  /// Returns those that did not build.
+  std::vector<Bundle> build(std::vector<Bundle> bundles) const;
 
   const Project& project_;
   bool builds_;

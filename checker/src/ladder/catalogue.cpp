@@ -76,11 +76,35 @@ Edit read_edit(const fs::path& file, const YAML::Node& node, const std::string& 
           .where = place_of(file, node.Mark()) + ": " + entry};
 }
 
-CatalogueEntry read_entry(const fs::path& file, const YAML::Node& node, int todo, bool wrong) {
-  const std::string words = wrong ? "belief" : "because";
-  const Mapping mapping(file, node, {"name", words, "edits", "quick"});
+const std::vector<std::string> kStates{"open", "done", "wrong", "not_judged"};
+
+// How each TODO of the step must stand, all of them said.
+std::map<int, std::string> read_states(const fs::path& file, const Mapping& mapping,
+                                       const std::vector<int>& todos) {
+  const auto node = mapping.node("states");
+  std::map<int, std::string> states;
+  for (const auto& entry : node) {
+    const auto state = entry.second.as<std::string>();
+    if (std::ranges::find(kStates, state) == kStates.end()) {
+      fail(file, entry.second.Mark(), "unknown state " + state + did_you_mean(state, kStates));
+    }
+    states[entry.first.as<int>()] = state;
+  }
+  const auto is_named = [&](int todo) { return states.contains(todo); };
+  if (states.size() != todos.size() || !std::ranges::all_of(todos, is_named)) {
+    fail(file, node.Mark(), "states must name each TODO of the step.");
+  }
+  return states;
+}
+
+CatalogueEntry read_entry(const fs::path& file, const YAML::Node& node, int todo, EntryKind kind,
+                          const Ladder& ladder) {
+  const std::string words = kind == EntryKind::wrong ? "belief" : "because";
+  std::vector<std::string> known{"name", words, "edits", "quick"};
+  if (kind == EntryKind::unfinished) known.insert(known.end(), {"states", "finding"});
+  const Mapping mapping(file, node, known);
   CatalogueEntry entry{.todo = todo,
-                       .wrong = wrong,
+                       .kind = kind,
                        .name = mapping.line("name"),
                        .words = mapping.text(words),
                        .edits = {},
@@ -90,10 +114,15 @@ CatalogueEntry read_entry(const fs::path& file, const YAML::Node& node, int todo
     entry.edits.push_back(read_edit(file, item, entry.name));
   }
   if (entry.edits.empty()) fail(file, node.Mark(), entry.name + " edits nothing.");
+  if (kind == EntryKind::unfinished) {
+    entry.states = read_states(file, mapping, ladder.step(ladder.todos.at(todo).step).todos);
+    if (mapping.has("finding")) entry.finding = mapping.line("finding");
+  }
   return entry;
 }
 
-std::vector<CatalogueEntry> read_entries(const fs::path& file, bool wrong, const Ladder& ladder) {
+std::vector<CatalogueEntry> read_entries(const fs::path& file, EntryKind kind,
+                                         const Ladder& ladder) {
   int todo = 0;
   const auto stem = file.stem().string();
   std::from_chars(stem.data(), stem.data() + stem.size(), todo);
@@ -106,7 +135,7 @@ std::vector<CatalogueEntry> read_entries(const fs::path& file, bool wrong, const
   const auto list = read_yaml(file);
   if (!list.IsSequence()) fail(file, list.Mark(), "a list of entries is expected here.");
   std::vector<CatalogueEntry> entries;
-  for (const auto& node : list) entries.push_back(read_entry(file, node, todo, wrong));
+  for (const auto& node : list) entries.push_back(read_entry(file, node, todo, kind, ladder));
   return entries;
 }
 
@@ -154,15 +183,20 @@ std::vector<RenderedLine> lines_for(const CatalogueEntry& entry, const Ladder& l
 std::vector<CatalogueEntry> load_catalogue(const fs::path& folder, const Ladder& ladder) {
   std::vector<CatalogueEntry> entries;
   std::set<std::string> names;
-  for (const bool wrong : {true, false}) {
-    for (const auto& file : fs::directory_iterator(folder / (wrong ? "wrong" : "variants"))) {
-      for (auto& entry : read_entries(file.path(), wrong, ladder)) {
+  for (const auto& [kind, name] : {std::pair{EntryKind::wrong, "wrong"},
+                                   {EntryKind::variant, "variants"},
+                                   {EntryKind::unfinished, "unfinished"}}) {
+    const bool unfinished = kind == EntryKind::unfinished;
+    if (unfinished && !fs::exists(folder / name)) continue;
+    for (const auto& file : fs::directory_iterator(folder / name)) {
+      for (auto& entry : read_entries(file.path(), kind, ladder)) {
         if (!names.insert(entry.name).second) {
           throw Error(entry.where + ": the name " + entry.name + " is taken.");
         }
         check_marks(entry, ladder);
         check_together(entry);
-        apply_edits(entry, lines_for(entry, ladder, Rendering::solution));
+        apply_edits(entry,
+                    lines_for(entry, ladder, unfinished ? Rendering::step : Rendering::solution));
         entries.push_back(std::move(entry));
       }
     }

@@ -2,9 +2,11 @@
 /// What students do instead, and other right ways, by TODO: catalogue/wrong/NN.yaml and
 /// catalogue/variants/NN.yaml. The judge never sees it; it is what the judge is tested with.
 ///
-/// An entry edits the solution of its TODO's step. It says where by marks, the names that lines of
-/// trainer.cpp and job.sbatch have (ladder/source.hpp), so that a statement or a comment there can
-/// be written anew and the entry still fits. An edit is one of these:
+/// An entry edits the solution of its TODO's step. Those in catalogue/unfinished/NN.yaml edit the
+/// step as given: some TODOs are done, some are not, and `states` says how each must stand. It says
+/// where by marks, the names that lines of trainer.cpp and job.sbatch have (ladder/source.hpp), so
+/// that a statement or a comment there can be written anew and the entry still fits. An edit is one
+/// of these:
 ///
 ///   {replace: MARK, with: LINES}                 other lines in place of the mark's
 ///   {remove: MARK}                               nothing in their place
@@ -15,6 +17,7 @@
 /// MARK may be a list: the same edit at each. TODO comments have no mark: they stay where they are.
 /// A mark has one edit that replaces or removes it, or else at most one of each other form.
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,18 +36,23 @@ struct Edit {
   std::string where;     ///< "file:line: the entry's name", for errors
 };
 
+enum class EntryKind { wrong, variant, unfinished };
+
 struct CatalogueEntry {
-  int todo = 0;
-  bool wrong = false;  ///< a wrong edit; else a variant
+  int todo = 0;  ///< of an unfinished one the TODO to be named first, or any of its step
+  EntryKind kind = EntryKind::wrong;
   std::string name;
-  std::string words;  ///< of a wrong edit the belief behind it; of a variant why it is right
+  std::string words;  ///< of a wrong edit the belief behind it; else why the verdict is right
   std::vector<Edit> edits;
   bool quick = false;   ///< belongs to the few that every test run judges
   std::string where{};  ///< "file:line"
+  // Of an unfinished one:
+  std::map<int, std::string> states{};  ///< how each TODO must stand: "open", "done", "wrong" ...
+  std::string finding{};                ///< the id of the finding to be shown first, or empty
 };
 
-/// All entries, by TODO, wrong edits first. Throws Error "file:line: what", also for edits that do
-/// not fit the ladder.
+/// All entries, by TODO: wrong edits, variants, unfinished ones. Throws Error "file:line: what",
+/// also for edits that do not fit the ladder.
 std::vector<CatalogueEntry> load_catalogue(const std::filesystem::path& folder,
                                            const Ladder& ladder);
 

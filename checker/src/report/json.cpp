@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/names.hpp"
+#include "judge/names.hpp"
 #include "support/error.hpp"
 
 namespace checker {

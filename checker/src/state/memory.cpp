@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "report/names.hpp"
+#include "judge/names.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 

@@ -6,6 +6,7 @@
 
 #include "judge/catalogue_run.hpp"
 #include "judge/job_check.hpp"
+#include "judge/kept_results.hpp"
 #include "judge/oracle.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -19,8 +20,9 @@ namespace {
 struct Row {
   size_t wrong = 0, rejected = 0, blamed = 0, right = 0, accepted = 0;
 
-  void add(const SampleResult& result) {
-    if (result.sample.wanted != Wanted::accepted) {
+  // Unfinished work counts as right: each of its TODOs must stand as it does.
+  void add(const KeptResult& result) {
+    if (result.wanted == "rejected") {
       ++wrong;
       rejected += result.as_wanted ? 1 : 0;
       blamed += result.blamed_rightly ? 1 : 0;
@@ -43,11 +45,11 @@ void print_row(const std::string& name, const Row& row) {
                 cell(row.accepted, row.right));
 }
 
-void print_matrix(const std::vector<SampleResult>& results) {
+void print_matrix(const std::vector<KeptResult>& results) {
   std::map<int, Row> rows;
   Row all;
   for (const auto& result : results) {
-    rows[result.sample.todo].add(result);
+    rows[result.todo].add(result);
     all.add(result);
   }
   terminal::say("");
@@ -58,14 +60,13 @@ void print_matrix(const std::vector<SampleResult>& results) {
 }
 
 // How far apart right and wrong are, which is what the tolerance rests on.
-void print_deviations(const std::vector<SampleResult>& results) {
+void print_deviations(const std::vector<KeptResult>& results) {
   double largest_right = 0, smallest_wrong = kUnknown;
   for (const auto& result : results) {
-    if (!result.built) continue;
-    if (result.sample.wanted == Wanted::accepted) {
-      largest_right = std::max(largest_right, result.report.largest_deviation);
-    } else if (const auto* first = result.report.first_finding(); first && first->deviation > 0) {
-      smallest_wrong = std::min(smallest_wrong, first->deviation);
+    if (result.wanted == "accepted") {
+      largest_right = std::max(largest_right, result.deviation);
+    } else if (result.deviation > 0) {
+      smallest_wrong = std::min(smallest_wrong, result.deviation);
     }
   }
   std::array<char, 120> text{};
@@ -101,29 +102,136 @@ std::vector<Sample> chosen_samples(const cxxopts::ParseResult& parsed,
   return samples;
 }
 
-}  // namespace
-
-int run_verify(const Project& project, const Arguments& arguments) {
+cxxopts::Options verify_command() {
   cxxopts::Options options(
       "./workbook verify",
       "Judges the catalogue of wrong edits and variants: is the judge right?\n");
+  const auto text = [] { return cxxopts::value<std::string>(); };
   options.add_options()("todo", "Only entries of this TODO; several may be given",
-                        cxxopts::value<std::vector<int>>(), "N")(
-      "quick", "Only the few that every test run judges: every TODO and every kind of finding")(
-      "trainers", "Only trainers")("jobs", "Only job scripts, which need a Slurm to rehearse on")(
-      "all", "Also list what is as it should be")(
-      "print", "Judge nothing; print the trainers and job scripts that would be judged")(
-      "catalogue", "Entries of one's own: a folder with wrong/NN.yaml and variants/NN.yaml",
-      cxxopts::value<std::string>(), "DIR")("device", "cpu over Gloo, or cuda over NCCL",
-                                            cxxopts::value<std::string>()->default_value("cpu"),
-                                            "NAME")(
-      "no-build", "Judge what was built before, as on a compute node without a compiler");
+                        cxxopts::value<std::vector<int>>(), "N");
+  options.add_options()(
+      "quick", "Only the few that every test run judges: every TODO and every kind of finding");
+  options.add_options()("trainers", "Only trainers");
+  options.add_options()("jobs", "Only job scripts, which need a Slurm to rehearse on");
+  options.add_options()("again", "Also judge what has not changed since it was judged");
+  options.add_options()("shard", "Only the I-th of N parts", text(), "I/N");
+  options.add_options()("record", "Write the results into the catalogue's results.tsv");
+  options.add_options()("all", "Also list what is as it should be");
+  options.add_options()("print", "Print the trainers and job scripts, and judge nothing");
+  options.add_options()("catalogue",
+                        "Entries of your own: a folder with wrong/NN.yaml and variants/NN.yaml",
+                        text(), "DIR");
+  options.add_options()("device", "cpu over Gloo, or cuda over NCCL", text()->default_value("cpu"),
+                        "NAME");
+  options.add_options()("no-build",
+                        "Judge what was built before, as on a compute node without a compiler");
   options.add_options("hidden")("names", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"names"});
-  const auto parsed = parse(options, "[NAME ...] [--todo N] [--quick] [--catalogue DIR]",
-                            "All entries take about an hour on two cores.", arguments);
-  if (!parsed) return 0;
+  return options;
+}
 
+// "2/5": every fifth sample from the second on.
+void keep_shard(std::vector<Sample>& samples, const std::string& shard) {
+  const auto slash = shard.find('/');
+  const int part = whole_number(shard, 0);
+  const int parts = slash == shard.npos ? 0 : whole_number(shard.substr(slash + 1), 0);
+  if (part < 1 || part > parts) {
+    throw UsageError("--shard " + shard + ": use I/N with I from 1 to N, for example 1/4.");
+  }
+  std::vector<Sample> mine;
+  for (auto i = static_cast<size_t>(part - 1); i < samples.size();
+       i += static_cast<size_t>(parts)) {
+    mine.push_back(std::move(samples[i]));
+  }
+  samples = std::move(mine);
+}
+
+void say_result(const SampleResult& result, size_t number, size_t count) {
+  terminal::say("  " + std::to_string(number) + "/" + std::to_string(count) + "  TODO " +
+                std::to_string(result.sample.todo) + "  " + result.sample.title() +
+                (result.fine() ? ": as it should be" : ": " + result.problem) +
+                (result.fine() && !result.findings.empty() ? " (" + result.findings + ")" : ""));
+  if (!result.fine() && !result.sample.words.empty()) {
+    terminal::say("      " + result.sample.words);
+  }
+}
+
+// Judges what is not known yet. Each result is kept at once, so that an interrupted run goes on.
+class Verification {
+ public:
+  Verification(const Project& project, const Ladder& ladder, const cxxopts::ParseResult& parsed)
+      : project_(project),
+        ladder_(ladder),
+        device_(parsed["device"].as<std::string>()),
+        again_(parsed.count("again") > 0),
+        list_all_(parsed.count("all") > 0),
+        keys_(project, ladder),
+        published_(published_results(project)),
+        own_(project.build / "verify.tsv") {
+    how_.device = device_;
+    how_.build = parsed.count("no-build") == 0;
+  }
+
+  std::vector<KeptResult> judge(const std::vector<Sample>& samples) {
+    std::vector<KeptResult> results;
+    std::vector<Sample> missing;
+    for (const auto& sample : samples) {
+      const auto* known = again_ ? nullptr : find(sample);
+      known ? results.push_back(*known) : missing.push_back(sample);
+    }
+    if (!results.empty()) {
+      terminal::say("  " + count_of(results.size(), "program") +
+                    " unchanged since the last verdict; --again judges them all the same");
+    }
+    const auto commit = present_commit(project_);
+    size_t number = 0;
+    judge_samples(project_, ladder_, missing, how_, [&](const SampleResult& result) {
+      ++number;
+      if (!result.fine() || list_all_ || number % 10 == 0) {
+        say_result(result, number, missing.size());
+      }
+      results.push_back(kept(result, device_, keys_.of(result.sample, device_), commit));
+      own_.add(results.back());
+      own_.write();
+    });
+    return results;
+  }
+
+  void record(const std::vector<KeptResult>& results) {
+    for (const auto& result : results) published_.add(result);
+    published_.write();
+    terminal::say("Wrote " + project_.shown(published_results(project_)) + ".");
+  }
+
+ private:
+  // Only a verdict that was right is taken as known.
+  const KeptResult* find(const Sample& sample) const {
+    const auto key = keys_.of(sample, device_);
+    for (const auto* kept : {&own_, &published_}) {
+      const auto* known = kept->find(sample, device_, key);
+      if (known && known->as_wanted && known->blamed_rightly) return known;
+    }
+    return nullptr;
+  }
+
+  const Project& project_;
+  const Ladder& ladder_;
+  std::string device_;
+  bool again_, list_all_;
+  CheckOptions how_;
+  ResultKeys keys_;
+  KeptResults published_, own_;
+};
+
+}  // namespace
+
+int run_verify(const Project& project, const Arguments& arguments) {
+  auto options = verify_command();
+  const auto parsed = parse(options, "[NAME ...] [--todo N] [--quick] [--shard I/N]",
+                            "Each program is judged in two forms, by what it does alone and as a\n"
+                            "student's file with the comments of its TODOs.\n",
+                            arguments);
+  if (!parsed) return 0;
   const auto ladder = load_ladder(project.ladder());
   const auto catalogue = parsed->count("catalogue")
                              ? std::filesystem::path((*parsed)["catalogue"].as<std::string>())
@@ -131,34 +239,26 @@ int run_verify(const Project& project, const Arguments& arguments) {
   auto samples =
       chosen_samples(*parsed, catalogue_samples(ladder, load_catalogue(catalogue, ladder)));
   if (parsed->count("print")) {
-    for (const auto& sample : samples) std::fputs(sample.text.c_str(), stdout);
+    for (const auto& sample : samples) {
+      if (sample.form == Form::solution) std::fputs(sample.text.c_str(), stdout);
+    }
     return 0;
   }
+  if (parsed->count("shard")) keep_shard(samples, (*parsed)["shard"].as<std::string>());
   const auto job_scripts = std::ranges::count_if(samples, &Sample::job);
-  if (const auto why = job_check_impossible(project); why && job_scripts > 0) {
-    terminal::say("Not tried, " + std::to_string(job_scripts) + " job scripts: " + *why);
-    std::erase_if(samples, &Sample::job);
+  if (job_scripts > 0) {
+    if (const auto why = job_check_impossible(project)) {
+      terminal::say("Not tried, " + std::to_string(job_scripts) + " job scripts: " + *why);
+      std::erase_if(samples, &Sample::job);
+    }
   }
-
-  size_t number = 0;
-  bool right = true;
-  CheckOptions how;
-  how.device = (*parsed)["device"].as<std::string>();
-  how.build = parsed->count("no-build") == 0;
-  const auto results =
-      judge_samples(project, ladder, samples, how, [&](const SampleResult& result) {
-        ++number;
-        right = right && result.as_wanted && result.blamed_rightly;
-        const bool fine = result.as_wanted && result.blamed_rightly;
-        if (fine && parsed->count("all") == 0 && number % 10 != 0) return;
-        terminal::say("  " + std::to_string(number) + "/" + std::to_string(samples.size()) +
-                      "  TODO " + std::to_string(result.sample.todo) + "  " + result.sample.name +
-                      (fine ? ": as it should be" : ": " + result.problem) +
-                      (fine && !result.findings.empty() ? " (" + result.findings + ")" : ""));
-        if (!fine && !result.sample.words.empty()) terminal::say("      " + result.sample.words);
-      });
+  Verification verification(project, ladder, *parsed);
+  const auto results = verification.judge(samples);
   print_matrix(results);
   print_deviations(results);
+  if (parsed->count("record")) verification.record(results);
+  const bool right = std::ranges::all_of(
+      results, [](const KeptResult& result) { return result.as_wanted && result.blamed_rightly; });
   return right ? 0 : 1;
 }
 

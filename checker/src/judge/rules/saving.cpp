@@ -44,11 +44,10 @@ bool saves_before_validation(const RankSeen& rank) {
 }
 
 // As before the TODO: every rank writes, and none by save0.
-bool everybody_saves(const Scene& scene, const std::vector<size_t>& others) {
-  return others.size() + 1 == scene.world() &&
-         std::ranges::all_of(scene.run().ranks, [](const RankSeen& rank) {
-           return rank.saves.empty() && !rank.files.empty();
-         });
+bool everybody_saves(const Scene& scene) {
+  return std::ranges::all_of(scene.run().ranks, [](const RankSeen& rank) {
+    return rank.saves.empty() && !rank.files.empty();
+  });
 }
 
 std::string epoch_name(size_t epoch) { return "epoch " + std::to_string(epoch + 1); }
@@ -81,8 +80,7 @@ void saving(const Scene& scene, Findings& findings) {
                  : "On a cluster all ranks see the same folder: they would write over each other's "
                    "file. All hold the same model, so that rank 0's is enough: save0, for the best "
                    "and for the final model.",
-         evidence, "",
-         everybody_saves(scene, writers) ? FindingKind::not_started : FindingKind::mistake});
+         evidence, "", everybody_saves(scene) ? FindingKind::not_started : FindingKind::mistake});
     return;
   }
   if (!scene.ended_well() || scene.truth.ranks.empty() || scene.truth.validation.empty()) return;
@@ -120,7 +118,8 @@ void saving(const Scene& scene, Findings& findings) {
        "save0 writes the model as it is at that moment, into options.output: the best one "
        "whenever the validation loss has become better, the final one at the end.",
        {scene.where() + ", rank 0 left: " + list_of(written)},
-       ""});
+       "",
+       everybody_saves(scene) ? FindingKind::not_started : FindingKind::mistake});
 }
 
 }  // namespace checker::rules

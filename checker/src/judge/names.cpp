@@ -1,4 +1,4 @@
-#include "report/names.hpp"
+#include "judge/names.hpp"
 
 #include <algorithm>
 #include <array>
