@@ -1,6 +1,7 @@
 #pragma once
 /// Judges solutions into which a test has written something.
 #include <string>
+#include <vector>
 
 #include "judge/check.hpp"
 
@@ -14,8 +15,10 @@ struct EditedSolution {
   std::string code;   ///< what is to follow it
 };
 
-/// Builds the edited solution and judges it. Throws Error with the compiler's words if it does not
-/// build.
-Report judge_edited(const EditedSolution& edited, const std::vector<int>& worlds);
+/// Judges the one of this name. All are built, because together that takes no longer than one
+/// alone, and the tests of the others find theirs. Throws Error with the compiler's words if it
+/// does not build.
+Report judge_edited(const std::vector<EditedSolution>& all, const std::string& name,
+                    const std::vector<int>& worlds);
 
 }  // namespace checker

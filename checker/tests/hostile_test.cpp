@@ -43,14 +43,27 @@ const Hostile kHostile[] = {
      ""},
 };
 
+// Only the log's head is written: so many records no longer fitted.
+constexpr const char* kOverflow =
+    "{ const int log = open(std::getenv(\"DISTRIBUTED_UTILS_RECORD\"), O_WRONLY); "
+    "const uint64_t dropped = 7; if (pwrite(log, &dropped, sizeof dropped, 16) != 8) abort(); }";
+
+Report judge(const std::string& name) {
+  std::vector<EditedSolution> all;
+  const auto add = [&](const std::string& other, const char* code) {
+    all.push_back({"hostile_" + other, "06", "  tasks::apply(options);\n", code});
+  };
+  for (const auto& hostile : kHostile) add(hostile.name, hostile.code);
+  add("Overflow", kOverflow);
+  return judge_edited(all, "hostile_" + name, {2});
+}
+
 class HostileProgram : public testing::TestWithParam<Hostile> {};
 
 TEST_P(HostileProgram, GetsAFinding) {
   const auto mark = "hostile-" + std::to_string(getpid());
   setenv("HOSTILE_MARK", mark.c_str(), 1);
-  const auto report = judge_edited({std::string("hostile_") + GetParam().name, "06",
-                                    "  tasks::apply(options);\n", GetParam().code},
-                                   {2});
+  const auto report = judge(GetParam().name);
   const auto* first = report.first_finding();
   EXPECT_THAT(first ? first->id : "", Eq(GetParam().finding))
       << (first ? first->what + " " + testing::PrintToString(first->evidence) : "");
@@ -64,12 +77,7 @@ TEST_P(HostileProgram, GetsAFinding) {
 
 // Evidence that is not whole proves nothing, neither for the program nor against it.
 TEST(HostileLog, ThatOverflowedIsNotJudged) {
-  const auto report =
-      judge_edited({"hostile_overflow", "06", "  tasks::apply(options);\n",
-                    "{ const int log = open(std::getenv(\"DISTRIBUTED_UTILS_RECORD\"), O_WRONLY); "
-                    "const uint64_t dropped = 7; if (pwrite(log, &dropped, sizeof dropped, 16) != "
-                    "8) abort(); }"},
-                   {2});
+  const auto report = judge("Overflow");
   EXPECT_EQ(report.first_finding(), nullptr);
   ASSERT_FALSE(report.verdicts.empty());
   for (const auto& verdict : report.verdicts) {

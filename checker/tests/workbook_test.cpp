@@ -132,6 +132,32 @@ TEST_F(WorkbookTest, TestsAreConfiguredWhenTheyAreAskedFor) {
   EXPECT_EQ(workbook({"list"}).text, "checker list\n") << "a build with tests does for all verbs";
 }
 
+// On a machine without a GPU LibTorch comes without most of its libraries, and torchrun needs some.
+TEST_F(WorkbookTest, PrefetchBringsWhatTorchrunLacksAndNoMore) {
+  use_pip(R"(echo "$@" >>"$0.calls"
+case "$*" in
+  *typing_extensions*) printf '#!/bin/sh\n' >"$(dirname "$0")/torchrun"; chmod +x "$(dirname "$0")/torchrun" ;;
+esac)");
+  const auto outcome = workbook({"prefetch"}, {with_torch()});
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  const auto calls = read_file(project() / ".venv/bin/python3.calls");
+  EXPECT_THAT(calls, HasSubstr("--no-deps torch==2.11.0"));
+  EXPECT_THAT(calls, HasSubstr("typing_extensions cuda-toolkit[cublas"));
+  EXPECT_THAT(calls, Not(HasSubstr("numpy")));
+  // Once it runs, there is nothing to bring.
+  EXPECT_EQ(workbook({"prefetch"}, {with_torch()}).status, 0);
+  EXPECT_EQ(read_file(project() / ".venv/bin/python3.calls"), calls);
+}
+
+TEST_F(WorkbookTest, ATorchrunThatStillDoesNotRunIsQuoted) {
+  use_pip(R"(case "$*" in
+  *typing_extensions*) printf '#!/bin/sh\necho no libcufile; exit 1\n' >"$(dirname "$0")/torchrun"; chmod +x "$(dirname "$0")/torchrun" ;;
+esac)");
+  const auto outcome = workbook({"prefetch"}, {with_torch()});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.text, HasSubstr("error: torchrun does not run: no libcufile Fix: delete "));
+}
+
 TEST_F(WorkbookTest, TheBuildIsChosenByOption) {
   EXPECT_EQ(workbook({"list", "--sanitize"}, {with_torch()}).status, 0);
   EXPECT_THAT(calls(), HasSubstr("--preset sanitize"));
