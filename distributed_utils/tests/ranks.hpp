@@ -29,12 +29,12 @@ struct Options {
   int exit_code = 0;
 };
 
-/// In the test itself: starts `world_size` copies of this program that run this test only, as ranks
-/// that find each other through a file, waits for all, and expects each to succeed. In such a copy:
-/// runs `body`. Call it once in a test, and let the test do nothing else around it.
+/// Forks this process into `world_size` ranks that run `body` and find each other through a file.
+/// Waits for all of them and expects each to succeed. Call it before the test has used torch, whose
+/// threads a fork would lose.
 void run(int world_size, const std::function<void()>& body, const Options& options = {});
 
-/// True in a copy. What tests check about all ranks together they check where this is false.
+/// True in a rank. What tests check about all ranks together they check where this is false.
 bool is_rank();
 
 /// Returns once `world_size` ranks have called it; needs no process group. Once per test.
