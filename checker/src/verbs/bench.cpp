@@ -76,7 +76,7 @@ int run_bench(const Project& project, const Arguments& arguments) {
       "ranks", "The most ranks; default: all GPUs, or two on CPUs", cxxopts::value<size_t>(), "N")(
       "output", "Folder for the table and the plots",
       cxxopts::value<std::string>()->default_value("output/bench"),
-      "DIR")("no-build", "Use what was built before");
+      "DIR")("no-build", "Build nothing");
   const auto parsed = parse(options, "[--quick] [--ranks N] [--output DIR]",
                             "Medians with the least and the greatest; NVLink multicast is off.\n"
                             "Nothing else should run meanwhile.",

@@ -18,9 +18,9 @@ cxxopts::Options check_command() {
   cxxopts::Options options("./workbook check",
                            "Builds a step, runs it, and says which TODOs are done.\n");
   options.add_options()("solution", "Judge the reference instead of your own program")(
-      "no-build", "Judge what was built before, as on a compute node without a compiler")(
+      "no-build", "Build nothing, as on a compute node without a compiler")(
       "device", "cpu or cuda", cxxopts::value<std::string>()->default_value("cpu"), "D")(
-      "world", "Number of ranks; several may be given", cxxopts::value<std::vector<int>>(), "N")(
+      "world", "Number of ranks; repeat it for several", cxxopts::value<std::vector<int>>(), "N")(
       "keep", "Leave what the runs left behind in this folder", cxxopts::value<std::string>(),
       "DIR");
   options.add_options("hidden")("what", "", cxxopts::value<std::vector<std::string>>());

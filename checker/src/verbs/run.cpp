@@ -25,7 +25,7 @@ int run_run(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook run",
                            "Builds one step and runs its ranks on this machine.\n");
   options.add_options()("solution", "Run the reference instead of your own program")(
-      "no-build", "Run what was built before, as on a compute node without a compiler")(
+      "no-build", "Build nothing, as on a compute node without a compiler")(
       "world", "Number of ranks", cxxopts::value<size_t>()->default_value("1"), "N");
   options.add_options("hidden")("step", "", cxxopts::value<std::string>());
   options.parse_positional({"step"});

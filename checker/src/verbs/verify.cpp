@@ -107,13 +107,13 @@ cxxopts::Options verify_command() {
       "./workbook verify",
       "Judges the catalogue of wrong edits and variants: is the judge right?\n");
   const auto text = [] { return cxxopts::value<std::string>(); };
-  options.add_options()("todo", "Only entries of this TODO; several may be given",
+  options.add_options()("todo", "Only entries of this TODO; repeat it for several",
                         cxxopts::value<std::vector<int>>(), "N");
   options.add_options()(
       "quick", "Only the few that every test run judges: every TODO and every kind of finding");
   options.add_options()("trainers", "Only trainers");
   options.add_options()("jobs", "Only job scripts, which need a Slurm to rehearse on");
-  options.add_options()("again", "Also judge what has not changed since it was judged");
+  options.add_options()("again", "Also judge what did not change since its last verdict");
   options.add_options()("shard", "Only the I-th of N parts", text(), "I/N");
   options.add_options()("record", "Write the results into the catalogue's results.tsv");
   options.add_options()("all", "Also list what is as it should be");
@@ -124,7 +124,7 @@ cxxopts::Options verify_command() {
   options.add_options()("device", "cpu over Gloo, or cuda over NCCL", text()->default_value("cpu"),
                         "NAME");
   options.add_options()("no-build",
-                        "Judge what was built before, as on a compute node without a compiler");
+                        "Build nothing, as on a compute node without a compiler");
   options.add_options("hidden")("names", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"names"});
   return options;
@@ -228,7 +228,7 @@ class Verification {
 int run_verify(const Project& project, const Arguments& arguments) {
   auto options = verify_command();
   const auto parsed = parse(options, "[NAME ...] [--todo N] [--quick] [--shard I/N]",
-                            "Each program is judged in two forms, by what it does alone and as a\n"
+                            "It judges each program in two forms: by what it does alone, and as a\n"
                             "student's file with the comments of its TODOs.\n",
                             arguments);
   if (!parsed) return 0;
