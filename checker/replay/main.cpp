@@ -1,6 +1,9 @@
 // replay RESULT.json WORLD_FOLDER... -- trainer options: the oracle of the checker, a program of
 // its own so that the checker itself starts without torch.
+// replay --torch: the version of LibTorch, and the capability by which it chooses its kernels here.
+#include <ATen/Version.h>
 #include <fmt/format.h>
+#include <torch/version.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -28,6 +31,10 @@ std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  if (argc == 2 && std::string_view(argv[1]) == "--torch") {
+    fmt::println("{} {}", TORCH_VERSION, at::get_cpu_capability());
+    return 0;
+  }
   std::vector<std::string> own;
   int passed_on = 1;
   for (; passed_on < argc && std::string_view(argv[passed_on]) != "--"; ++passed_on) {

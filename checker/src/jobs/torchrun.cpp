@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kPatience = 60s;  // A cold network file system needs long to import torch.
+constexpr auto kImportPatience = 60s;  // A cold network file system needs long to import torch.
 
 // The last line that holds anything: there Python names the exception.
 std::string final_line(const std::string& output) {
@@ -23,7 +23,7 @@ std::string final_line(const std::string& output) {
 }
 
 std::optional<std::string> ask(const fs::path& torchrun) try {
-  const auto said = capture({{torchrun.string(), "--help"}, {"LC_ALL=C"}, {}}, kPatience);
+  const auto said = capture({{torchrun.string(), "--help"}, {"LC_ALL=C"}, {}}, kImportPatience);
   if (said.interrupted_by) throw Error("Interrupted.");
   if (said.out_of_time) return "it does not answer within a minute";
   if (said.success()) return std::nullopt;

@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 25> table{
+constexpr std::array<Verb, 26> table{
     {{"start", "set everything up, train step 01 and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -32,6 +32,7 @@ constexpr std::array<Verb, 25> table{
      {"grade", "judge a class's hand-ins, each in a box, and report", run_grade},
      {"verify", "judge the catalogue of wrong edits: is the judge right?", run_verify},
      {"endure", "kill runs and damage checkpoints: does training survive?", run_endure},
+     {"golden", "compare what solutions compute with what they did before", run_golden},
      {"bench", "time training steps beside Python's, on one rank and on more", run_bench},
      {"render", "make steps, solutions and job scripts from the ladder", run_render},
      {"judge-hand-in", "", run_judge_hand_in},

@@ -33,6 +33,7 @@ int run_test(const Project& project, const Arguments& arguments);
 int run_grade(const Project& project, const Arguments& arguments);
 int run_verify(const Project& project, const Arguments& arguments);
 int run_endure(const Project& project, const Arguments& arguments);
+int run_golden(const Project& project, const Arguments& arguments);
 int run_bench(const Project& project, const Arguments& arguments);
 int run_render(const Project& project, const Arguments& arguments);
 // grade starts these two.

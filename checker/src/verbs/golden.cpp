@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "golden/compare.hpp"
+#include "golden/other_commit.hpp"
+#include "golden/runs.hpp"
+#include "ladder/programs.hpp"
+#include "process/build.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+#include "terminal/terminal.hpp"
+#include "verbs/options.hpp"
+
+namespace checker {
+
+namespace {
+
+namespace fs = std::filesystem;
+using golden::AllLeft;
+using golden::Comparison;
+using golden::Entry;
+using golden::Results;
+
+fs::path config_of(const Project& project) {
+  return project.source / "checker" / "golden" / "config.yaml";
+}
+
+fs::path results_of(const Project& project) {
+  return project.source / "checker" / "golden" / "results.yaml";
+}
+
+// The solutions that a checkout has.
+std::vector<Program> solutions_in(const Project& project, const Ladder& ladder) {
+  std::vector<Program> programs;
+  for (const auto& step : ladder.steps) {
+    if (fs::exists(project.source / "solutions" / step.name)) {
+      programs.push_back(find_program(project, step, /*solution=*/true));
+    }
+  }
+  return programs;
+}
+
+void build(const Project& project, const std::vector<Program>& programs, const std::string& what,
+           std::vector<std::string> targets = {}) {
+  for (const auto& program : programs) targets.push_back(program.target);
+  build_targets(project, targets, "building " + what);
+}
+
+AllLeft run(const std::vector<Program>& programs, const fs::path& config, const std::string& what) {
+  terminal::Stage stage("running " + what);
+  const auto left = golden::run_solutions(programs, config, [&](size_t begun, size_t all) {
+    stage.note("[" + std::to_string(begun) + "/" + std::to_string(all) + "]");
+  });
+  stage.done();
+  return left;
+}
+
+Results run_recorded(const Project& project, const std::vector<Program>& programs) {
+  const auto left = run(programs, config_of(project), "the solutions");
+  if (!golden::all_recorded(left)) {
+    throw Error("Not every rank recorded " + std::to_string(golden::kSteps) +
+                " steps and its losses, so there is nothing to compare.");
+  }
+  return golden::recorded_results(left);
+}
+
+// One calm line, or a line for each rank that differs; the exit status.
+int say(const Comparison& comparison, size_t ranks, const std::string& fine,
+        const std::string& wrong) {
+  if (comparison.wrong.empty()) {
+    terminal::say("  " + fine);
+    return 0;
+  }
+  for (const auto& line : comparison.wrong) terminal::say("  " + line);
+  terminal::complain(std::to_string(comparison.wrong.size()) + " of " + count_of(ranks, "rank") +
+                     " " + wrong);
+  return 1;
+}
+
+std::string short_number(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2g", value);
+  return text.data();
+}
+
+int compare_with_file(const Project& project, const golden::Key& key,
+                      const std::vector<Program>& programs) {
+  const auto file = project.shown(results_of(project));
+  const auto entries = golden::read_entries(results_of(project));
+  const auto* entry = golden::most_like(entries, key);
+  if (!entry) throw Error(file + " holds no results. Fix: ./workbook golden --update");
+  const auto results = run_recorded(project, programs);
+  const std::string mend =
+      " If that is on purpose: ./workbook golden --update, in a commit that changes nothing else "
+      "and says why. If not: ./workbook golden --against COMMIT tells where it began.";
+  const auto all = count_of(results.size(), "rank");
+  if (entry->key == key) {
+    return say(golden::compare_bits(entry->results, results), results.size(),
+               "All " + all + " have the bits in " + file + ".",
+               "differ from " + file + ", which holds this machine's results." + mend);
+  }
+  terminal::say("  " + file + " holds no results of a machine like this one: " +
+                golden::difference(key, entry->key) + ".");
+  terminal::say("  So only losses were compared, not bits, which differ between such machines.");
+  const auto comparison = golden::compare_losses(entry->results, results);
+  const auto tolerance = short_number(golden::kLossTolerance);
+  return say(comparison, results.size(),
+             "All " + all + " report those losses within " + tolerance +
+                 "; the largest difference is " + short_number(comparison.largest) + ".",
+             "report losses further than " + tolerance + " from those." + mend);
+}
+
+int update(const Project& project, const golden::Key& key, const std::vector<Program>& programs) {
+  const auto entries = golden::read_entries(results_of(project));
+  const auto results = run_recorded(project, programs);
+  const auto update = golden::updated(entries, Entry{key, results});
+  write_file(results_of(project), golden::text_of(update.entries));
+  terminal::say("  " + project.shown(results_of(project)) + " holds what " +
+                count_of(results.size(), "rank") + " computed here.");
+  if (update.dropped > 0) {
+    terminal::say("  Results of " + count_of(update.dropped, "other machine") +
+                  " were of older programs and are dropped: ./workbook golden --update there.");
+  }
+  return 0;
+}
+
+// Only solutions that both checkouts have can be compared.
+void keep_common(std::vector<Program>& ours, std::vector<Program>& theirs) {
+  const auto lacks = [](const std::vector<Program>& all) {
+    return [&all](const Program& program) {
+      return std::ranges::find(all, program.target, &Program::target) == all.end();
+    };
+  };
+  const auto removed = std::erase_if(ours, lacks(theirs));
+  std::erase_if(theirs, lacks(ours));
+  if (ours.empty()) throw Error("That commit has none of the solutions.");
+  if (removed > 0) {
+    terminal::say("  " + count_of(removed, "solution") + " did not exist there: not compared.");
+  }
+}
+
+int compare_with_commit(const Project& project, const Ladder& ladder, const std::string& commit) {
+  const golden::OtherCommit other(project, commit);
+  auto ours = solutions_in(project, ladder), theirs = solutions_in(other.project(), ladder);
+  keep_common(ours, theirs);
+  build(other.project(), theirs, other.name());
+  const auto before = run(theirs, config_of(project), other.name());
+  const auto now = run(ours, config_of(project), "this checkout");
+  const auto wrong = "differ from " + other.name() + ".";
+  const auto all = "All " + count_of(now.size(), "rank");
+  if (golden::all_recorded(before) && golden::all_recorded(now)) {
+    return say(
+        golden::compare_bits(golden::recorded_results(before), golden::recorded_results(now)),
+        now.size(), all + " have the bits of " + other.name() + ".", wrong);
+  }
+  terminal::say("  The two record differently: printed losses and saved parameters are compared.");
+  return say(golden::compare_bits(golden::printed_results(before), golden::printed_results(now)),
+             now.size(), all + " print and save what they do in " + other.name() + ".", wrong);
+}
+
+}  // namespace
+
+int run_golden(const Project& project, const Arguments& arguments) {
+  cxxopts::Options options("./workbook golden",
+                           "Do the solutions still compute the same? Compares losses and final "
+                           "parameters.\n");
+  options.add_options()("update", "Write this machine's results into the file")(
+      "against", "Build this commit too, and compare its bits instead of the file's",
+      cxxopts::value<std::string>(), "COMMIT")("no-build", "Build nothing first");
+  const auto parsed =
+      parse(options, "[--update | --against COMMIT]",
+            "Each solution runs 20 steps in fp32 and in fp64, on one rank and on two, with one\n"
+            "thread each. The file is checker/golden/results.yaml. Where torch, glibc and CPU are\n"
+            "the file's, bits must agree. Elsewhere losses must, within 1e-6.",
+            arguments);
+  if (!parsed) return 0;
+  if (parsed->count("update") && parsed->count("against")) {
+    throw UsageError("--update and --against exclude each other.");
+  }
+  const auto ladder = load_ladder(project.ladder());
+  const auto programs = solutions_in(project, ladder);
+  if (!parsed->count("no-build")) build(project, programs, "the solutions", {"replay"});
+  if (parsed->count("against")) {
+    return compare_with_commit(project, ladder, (*parsed)["against"].as<std::string>());
+  }
+  const auto key = golden::key_here(project);
+  return parsed->count("update") ? update(project, key, programs)
+                                 : compare_with_file(project, key, programs);
+}
+
+}  // namespace checker
