@@ -133,9 +133,9 @@ TEST_F(TrainerTest, TwoRanksLearnMoreOfATextThanHowFrequentWordsAre) {
   write_text(text / "train.txt", 1, 1500);
   write_text(text / "valid.txt", 2, 150);
   write_text(text / "test.txt", 3, 150);
-  const auto outcome = run(solution(6), 2,
-                           {"--data", text.string(), "--batch-size", "16", "--epochs", "3",
-                            "--config", TINY_CONFIG});
+  const auto outcome = run(
+      solution(6), 2,
+      {"--data", text.string(), "--batch-size", "16", "--epochs", "3", "--config", TINY_CONFIG});
   ASSERT_TRUE(outcome.result.success()) << outcome.everything;
   const auto loss = outcome.numbers_after("best validation loss: ");
   const auto unigram = outcome.numbers_after("unigram ");

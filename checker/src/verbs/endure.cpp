@@ -52,8 +52,7 @@ int run_endure(const Project& project, const Arguments& arguments) {
                                   cxxopts::value<size_t>()->default_value("100"), "N")(
       "seed", "Of what happens when", cxxopts::value<uint64_t>()->default_value("1"), "N")(
       "device", "Of the killed runs: cpu, three ranks over Gloo; cuda, a rank per GPU over NCCL",
-      cxxopts::value<std::string>()->default_value("cpu"),
-      "D")("no-build", "Build nothing");
+      cxxopts::value<std::string>()->default_value("cpu"), "D")("no-build", "Build nothing");
   const auto parsed =
       parse(options, "[--kills N] [--damages N] [--chaos N]",
             "About an hour and a half on two cores; 0 leaves a kind out.", arguments);

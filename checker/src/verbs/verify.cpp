@@ -123,8 +123,7 @@ cxxopts::Options verify_command() {
                         text(), "DIR");
   options.add_options()("device", "cpu over Gloo, or cuda over NCCL", text()->default_value("cpu"),
                         "NAME");
-  options.add_options()("no-build",
-                        "Build nothing, as on a compute node without a compiler");
+  options.add_options()("no-build", "Build nothing, as on a compute node without a compiler");
   options.add_options("hidden")("names", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"names"});
   return options;
