@@ -113,22 +113,13 @@ TEST(ResultKeys, ChangeWithTheSourcesOfTheJudge) {
 
 // One row of README's table, as the results make it.
 std::string row(const std::string& label, const std::vector<KeptResult>& results) {
-  size_t wrong = 0, rejected = 0, blamed = 0, right = 0, accepted = 0;
-  for (const auto& result : results) {
-    if (result.wanted == "rejected") {
-      ++wrong;
-      rejected += result.as_wanted ? 1 : 0;
-      blamed += result.blamed_rightly ? 1 : 0;
-    } else {
-      ++right;
-      accepted += result.as_wanted ? 1 : 0;
-    }
-  }
+  Tally tally;
+  for (const auto& result : results) tally.add(result);
   const auto cell = [](size_t part, size_t all) {
     return all == 0 ? std::string("–") : std::to_string(part) + " of " + std::to_string(all);
   };
-  return "| " + label + " | " + cell(rejected, wrong) + " | " + cell(blamed, wrong) + " | " +
-         cell(accepted, right) + " |\n";
+  return "| " + label + " | " + cell(tally.rejected, tally.wrong) + " | " +
+         cell(tally.blamed, tally.wrong) + " | " + cell(tally.accepted, tally.right) + " |\n";
 }
 
 TEST(PublishedResults, AreOfEveryProgramAndMakeTheReadmesTable) {

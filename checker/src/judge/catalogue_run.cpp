@@ -191,8 +191,8 @@ class Samples {
 
 SampleResult judge(const Project& project, const Ladder& ladder, const Sample& sample,
                    const WorkPiece& piece, const CheckOptions& how) {
-  SampleResult result{.sample = sample, .built = !piece.program.empty()};
-  if (!result.built) {
+  SampleResult result{.sample = sample};
+  if (piece.program.empty()) {
     const auto source = project.build / "workshop" / piece.name / "train.cpp";
     const auto error = first_error(piece.output, source, source.string());
     result.problem = "does not compile: " + (error ? error->message : "see " + source.string());

@@ -42,7 +42,6 @@ struct Sample {
 
 struct SampleResult {
   Sample sample;
-  bool built = false;
   bool as_wanted = false;       ///< rejected, accepted, or with the states that it must have
   bool blamed_rightly = false;  ///< of a rejected one: the TODO named first is the sample's own
   /// Relative: of a right program the largest that any rule looked at, of a wrong one that of the

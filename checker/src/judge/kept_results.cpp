@@ -118,6 +118,17 @@ void KeptResults::write() const {
   write_file(file_, text);
 }
 
+void Tally::add(const KeptResult& result) {
+  if (result.wanted == "rejected") {
+    ++wrong;
+    rejected += result.as_wanted ? 1 : 0;
+    blamed += result.blamed_rightly ? 1 : 0;
+  } else {
+    ++right;
+    accepted += result.as_wanted ? 1 : 0;
+  }
+}
+
 fs::path published_results(const Project& project) {
   return project.ladder() / "catalogue" / "results.tsv";
 }

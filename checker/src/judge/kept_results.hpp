@@ -47,6 +47,13 @@ class KeptResults {
   std::map<Place, KeptResult> results_;
 };
 
+/// What results add up to. Unfinished work counts as right: each of its TODOs must stand as it
+/// does.
+struct Tally {
+  size_t wrong = 0, rejected = 0, blamed = 0, right = 0, accepted = 0;
+  void add(const KeptResult& result);
+};
+
 /// The results that belong to the repository.
 std::filesystem::path published_results(const Project& project);
 

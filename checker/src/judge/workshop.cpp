@@ -143,8 +143,10 @@ void Workshop::build(std::span<WorkPiece> pieces) const {
   // Where one does not compile, each tells for itself.
   std::vector<Bundle> again;
   for (const auto& bundle : build(bundles_of(missing))) {
-    if (bundle.size() == 1) bundle.front()->program.clear();
-    if (bundle.size() == 1) continue;
+    if (bundle.size() == 1) {
+      bundle.front()->program.clear();
+      continue;
+    }
     bundle.front()->output.clear();
     for (auto* piece : bundle) again.push_back({piece});
   }

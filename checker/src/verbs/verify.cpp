@@ -17,28 +17,12 @@ namespace checker {
 
 namespace {
 
-struct Row {
-  size_t wrong = 0, rejected = 0, blamed = 0, right = 0, accepted = 0;
-
-  // Unfinished work counts as right: each of its TODOs must stand as it does.
-  void add(const KeptResult& result) {
-    if (result.wanted == "rejected") {
-      ++wrong;
-      rejected += result.as_wanted ? 1 : 0;
-      blamed += result.blamed_rightly ? 1 : 0;
-    } else {
-      ++right;
-      accepted += result.as_wanted ? 1 : 0;
-    }
-  }
-};
-
 std::string cell(size_t part, size_t whole) {
   const auto text = std::to_string(part) + "/" + std::to_string(whole);
   return std::string(text.size() < 10 ? 10 - text.size() : 0, ' ') + text;
 }
 
-void print_row(const std::string& name, const Row& row) {
+void print_row(const std::string& name, const Tally& row) {
   std::string line = "  " + name;
   line.resize(12, ' ');
   terminal::say(line + cell(row.rejected, row.wrong) + cell(row.blamed, row.wrong) +
@@ -46,8 +30,8 @@ void print_row(const std::string& name, const Row& row) {
 }
 
 void print_matrix(const std::vector<KeptResult>& results) {
-  std::map<int, Row> rows;
-  Row all;
+  std::map<int, Tally> rows;
+  Tally all;
   for (const auto& result : results) {
     rows[result.todo].add(result);
     all.add(result);

@@ -50,7 +50,6 @@ void Shares::add_not_shared(const std::string& what, const std::string& why,
   if (const auto problem = sampler_problem(scene_, split_)) {
     add(scene_.blame({feature::samplers, loader_of(split_)}), name_of(split_) + "_sampler_wrong",
         "The " + name_of(split_) + " sampler " + problem->what, problem->why, {problem->seen});
-    if (scene_.blame({loader_of(split_)}) == scene_.blame({feature::samplers})) return;
     add(scene_.blame({loader_of(split_)}), id, what, why, std::move(evidence),
         FindingKind::not_started);
     return;
