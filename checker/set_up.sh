@@ -92,7 +92,7 @@ in_venv() {  # in_venv MARK TITLE PACKAGE...: pip, once for each mark; a .venv w
     rm -rf "$venv"
     stage "making .venv" "$python" -m venv "$venv" || explain "Python cannot make .venv" "sudo apt-get install python3-venv, then run this again."
   fi
-  stage "$title" "$venv/bin/python3" -m pip install --disable-pip-version-check "$@" ||
+  stage "$title" "$venv/bin/python3" -m pip install --no-compile --disable-pip-version-check "$@" ||
     explain "$title failed" "run this again with a network; or bring LibTorch $torch and say CMAKE_PREFIX_PATH=<folder that holds torch/> ./workbook start"
   touch "$mark"
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "process/served.hpp"
 #include "replay.hpp"
 
 namespace {
@@ -28,9 +29,7 @@ std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) try {
   if (argc == 2 && std::string_view(argv[1]) == "--torch") {
     fmt::println("{} {}", TORCH_VERSION, at::get_cpu_capability());
     return 0;
@@ -63,3 +62,7 @@ int main(int argc, char** argv) try {
 } catch (const std::exception& error) {
   return tasks::report(error);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return checker::run_or_serve(argc, argv, run); }

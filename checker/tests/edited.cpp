@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "judge/workshop.hpp"
 #include "ladder/render.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -19,26 +18,37 @@ WorkPiece piece_of(const Ladder& ladder, const EditedSolution& edited) {
   text.insert(0,
               "#include <fcntl.h>\n#include <unistd.h>\n#include <csignal>\n#include <cstdio>\n"
               "#include <fstream>\n");
-  return {edited.name, text, {}, {}};
+  return {edited.name, text};
+}
+
+std::vector<WorkPiece> built(const Project& project, const Ladder& ladder,
+                             const std::vector<EditedSolution>& all) {
+  std::vector<WorkPiece> pieces;
+  for (const auto& edited : all) pieces.push_back(piece_of(ladder, edited));
+  Workshop(project, /*builds=*/true).build(pieces);
+  return pieces;
 }
 
 }  // namespace
 
-Report judge_edited(const std::vector<EditedSolution>& all, const std::string& name,
-                    const std::vector<int>& worlds) {
-  const auto project = find_project();
-  const auto ladder = load_ladder(project.ladder());
-  std::vector<WorkPiece> pieces;
-  for (const auto& edited : all) pieces.push_back(piece_of(ladder, edited));
-  Workshop(project, /*builds=*/true).build(pieces);
-  const auto edited = std::ranges::find(all, name, &EditedSolution::name);
-  const auto& piece = pieces.at(static_cast<size_t>(edited - all.begin()));
-  if (piece.program.empty()) throw Error(join(piece.output, "\n"));
+EditedSolutions::EditedSolutions(const std::vector<EditedSolution>& all)
+    : project_(find_project()),
+      ladder_(load_ladder(project_.ladder())),
+      pieces_(built(project_, ladder_, all)),
+      servers_(servers_of(project_, pieces_)) {
+  for (const auto& edited : all) steps_[edited.name] = edited.step;
+}
+
+Report EditedSolutions::judge(const std::string& name, const std::vector<int>& worlds) {
+  const auto piece = std::ranges::find(pieces_, name, &WorkPiece::name);
+  if (piece == pieces_.end()) throw Error("no edited solution is called " + name);
+  if (piece->program.empty()) throw Error(join(piece->output, "\n"));
   CheckOptions options;
-  options.program = piece.program.string();
+  options.program = piece->program.string();
   options.build = false;
   options.worlds = worlds;
-  return check_step(project, ladder, ladder.step(edited->step), options);
+  options.servers = &servers_;
+  return check_step(project_, ladder_, ladder_.step(steps_.at(name)), options);
 }
 
 }  // namespace checker

@@ -1,9 +1,11 @@
 #pragma once
 /// Judges solutions into which a test has written something.
+#include <map>
 #include <string>
 #include <vector>
 
 #include "judge/check.hpp"
+#include "judge/workshop.hpp"
 
 namespace checker {
 
@@ -15,10 +17,22 @@ struct EditedSolution {
   std::string code;   ///< what is to follow it
 };
 
-/// Judges the one of this name. All are built, because together that takes no longer than one
-/// alone, and the tests of the others find theirs. Throws Error with the compiler's words if it
-/// does not build.
-Report judge_edited(const std::vector<EditedSolution>& all, const std::string& name,
-                    const std::vector<int>& worlds);
+/// Some of them, built together, because that takes no longer than one alone. They run forked from
+/// one process.
+class EditedSolutions {
+ public:
+  /// Throws Error if an edit does not fit.
+  explicit EditedSolutions(const std::vector<EditedSolution>& all);
+
+  /// Throws Error with the compiler's words if it did not build.
+  Report judge(const std::string& name, const std::vector<int>& worlds);
+
+ private:
+  Project project_;
+  Ladder ladder_;
+  std::map<std::string, std::string> steps_;  ///< by name
+  std::vector<WorkPiece> pieces_;
+  ForkServers servers_;
+};
 
 }  // namespace checker

@@ -205,7 +205,19 @@ TEST(GoldenRuns, FindLossesInWords) {
               ElementsAre(3.6462, 2.79473, 2.795));
 }
 
+TEST(GoldenAgainst, NeedsGit) {
+  const TemporaryFolder folder;
+  const Project project{.source = PROJECT_FOLDER, .build = folder.path()};
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", folder.path().c_str(), 1);
+  const auto error = error_of([&] { OtherCommit(project, "HEAD"); });
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_THAT(error, HasSubstr("Cannot start git"));
+  EXPECT_THAT(error, HasSubstr("Fix: sudo apt-get install git"));
+}
+
 TEST(GoldenAgainst, NamesACommitThatIsNotThere) {
+  if (std::system("git --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no git here";
   const TemporaryFolder folder;
   const Project project{.source = PROJECT_FOLDER, .build = folder.path()};
   EXPECT_THAT(error_of([&] { OtherCommit(project, "no-such-commit"); }),

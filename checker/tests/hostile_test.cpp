@@ -49,13 +49,16 @@ constexpr const char* kOverflow =
     "const uint64_t dropped = 7; if (pwrite(log, &dropped, sizeof dropped, 16) != 8) abort(); }";
 
 Report judge(const std::string& name) {
-  std::vector<EditedSolution> all;
-  const auto add = [&](const std::string& other, const char* code) {
-    all.push_back({"hostile_" + other, "06", "  tasks::apply(options);\n", code});
-  };
-  for (const auto& hostile : kHostile) add(hostile.name, hostile.code);
-  add("Overflow", kOverflow);
-  return judge_edited(all, "hostile_" + name, {2});
+  static EditedSolutions solutions = [] {
+    std::vector<EditedSolution> all;
+    const auto add = [&](const std::string& other, const char* code) {
+      all.push_back({"hostile_" + other, "06", "  tasks::apply(options);\n", code});
+    };
+    for (const auto& hostile : kHostile) add(hostile.name, hostile.code);
+    add("Overflow", kOverflow);
+    return EditedSolutions(all);
+  }();
+  return solutions.judge("hostile_" + name, {2});
 }
 
 class HostileProgram : public testing::TestWithParam<Hostile> {};

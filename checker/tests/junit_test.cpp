@@ -26,18 +26,32 @@ no GPU here;
 [  SKIPPED ] A.Gpu (0 ms)
 [  PASSED  ] 0 tests.</system-out>
   </testcase>
+  <testcase name="Suite" status="run"><system-out>
+[ RUN      ] Suite.First
+[       OK ] Suite.First (0 ms)
+[ RUN      ] Suite.OnGpu/1
+/src/b_test.cpp:7: Skipped
+no GPU here
+
+[  SKIPPED ] Suite.OnGpu/1 (0 ms)
+[ RUN      ] Suite.Third
+[       OK ] Suite.Third (0 ms)
+[  SKIPPED ] 1 test, listed below:
+[  SKIPPED ] Suite.OnGpu/1</system-out></testcase>
   <testcase name="A.Silent" status="notrun"><skipped message="Disabled"/><system-out></system-out></testcase>
   <testcase name="A.Off" status="disabled"/>
 </testsuite>)";
 
 TEST(Junit, ListsSkippedTestsWithTheirReasons) {
   const auto report = parse_junit(report_text);
-  EXPECT_EQ(report.tests, 4U);
-  ASSERT_EQ(report.skipped.size(), 3U);
+  EXPECT_EQ(report.tests, 7U);
+  ASSERT_EQ(report.skipped.size(), 4U);
   EXPECT_EQ(report.skipped[0].name, "A.Gpu");
   EXPECT_EQ(report.skipped[0].reason, "no GPU here; <driver> missing");
-  EXPECT_EQ(report.skipped[1].reason, "Disabled");
-  EXPECT_EQ(report.skipped[2].reason, "disabled");
+  EXPECT_EQ(report.skipped[1].name, "Suite.OnGpu/1");
+  EXPECT_EQ(report.skipped[1].reason, "no GPU here");
+  EXPECT_EQ(report.skipped[2].reason, "Disabled");
+  EXPECT_EQ(report.skipped[3].reason, "disabled");
 }
 
 TEST(Junit, RefusesWhatIsNone) {

@@ -71,6 +71,19 @@ TEST(KeptResults, AreReadAsTheyWereWritten) {
   EXPECT_EQ(again.find(sample(), "cuda", "k1"), nullptr);
 }
 
+TEST(KeptResults, OfTwoProcessesAreKeptSideBySide) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "results.tsv";
+  KeptResults one(file), other(file);
+  one.keep(result("k1"));
+  other.keep(result("k2", "student"));
+  one.keep(result("k3"));
+  const KeptResults again(file);
+  EXPECT_NE(again.find(sample(), "cpu", "k3"), nullptr) << "the later one counts";
+  EXPECT_NE(again.find(sample(Form::student), "cpu", "k2"), nullptr);
+  EXPECT_EQ(again.all().size(), 2U);
+}
+
 TEST(KeptResults, ALineThatIsNoResultIsAnError) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "results.tsv";
@@ -176,7 +189,8 @@ TEST(Bundle, IsOneSourceWithANamespaceForEach) {
   const std::vector<std::string> texts{
       "#include <map>\nint main() { return 0; }\n",
       "#include <map>\n#include <set>\nint main() { return 0; }\n"};
-  const auto source = bundle_of(folders, texts);
+  const auto source = bundle_of(folders, texts, "/c/served.hpp");
+  EXPECT_THAT(source, HasSubstr("#include \"/c/served.hpp\"\n"));
   EXPECT_THAT(source, HasSubstr("#include <map>\n#include <set>\n"));
   EXPECT_THAT(source, HasSubstr("namespace program_1 {\n#include \"/w/b/train.cpp\"\n}\n"));
   EXPECT_THAT(source, HasSubstr("ends_with(\"/b/train\")) return program_1::main"));

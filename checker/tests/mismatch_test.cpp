@@ -44,17 +44,24 @@ const Mismatch kMismatches[] = {
 
 class MismatchTest : public testing::TestWithParam<Mismatch> {};
 
+Report judge(const std::string& name) {
+  static EditedSolutions solutions = [] {
+    std::vector<EditedSolution> all;
+    for (const auto& mismatch : kMismatches) {
+      all.push_back({std::string("mismatch_") + mismatch.name, "04",
+                     "  const auto model = DistributedDataParallel(module);\n",
+                     std::string("  const auto three = torch::ones({3}, torch::kDouble);\n"
+                                 "  [[maybe_unused]] const auto four = torch::ones({4}, "
+                                 "torch::kDouble);\n  ") +
+                         mismatch.code});
+    }
+    return EditedSolutions(all);
+  }();
+  return solutions.judge("mismatch_" + name, {2});
+}
+
 TEST_P(MismatchTest, IsToldWithWhatEachRankCalled) {
-  std::vector<EditedSolution> all;
-  for (const auto& mismatch : kMismatches) {
-    all.push_back({std::string("mismatch_") + mismatch.name, "04",
-                   "  const auto model = DistributedDataParallel(module);\n",
-                   std::string("  const auto three = torch::ones({3}, torch::kDouble);\n"
-                               "  [[maybe_unused]] const auto four = torch::ones({4}, "
-                               "torch::kDouble);\n  ") +
-                       mismatch.code});
-  }
-  const auto report = judge_edited(all, std::string("mismatch_") + GetParam().name, {2});
+  const auto report = judge(GetParam().name);
   const auto* finding = report.first_finding();
   ASSERT_NE(finding, nullptr);
   EXPECT_THAT(GetParam().finding, HasSubstr(finding->id)) << finding->what;

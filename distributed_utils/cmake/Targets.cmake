@@ -91,13 +91,29 @@ function(worldsize_trainer target source)
   target_link_libraries(${target} PRIVATE worldsize::tasks)
 endfunction()
 
-# worldsize_test(<name> <sources>...): a GoogleTest program over torch; every TEST is a ctest.
+# worldsize_test(<name> <sources>...): a GoogleTest program over torch; every suite is a ctest.
 # What a test needs besides goes through target_link_libraries(<name> ...).
 function(worldsize_test target)
   worldsize_quick_executable(${target} ${ARGN})
   worldsize_compile_together(${target})
   target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest_main)
-  worldsize_discover_tests(${target})
+  worldsize_discover_suites(${target})
+endfunction()
+
+# worldsize_discover_suites(<target> [<property> <value>]...): every suite of it is a ctest. Loading
+# LibTorch takes a third of a second, which is longer than most tests take.
+function(worldsize_discover_suites target)
+  set(_script "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/DiscoverSuites.cmake")
+  set(_tests "${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake")
+  add_custom_command(TARGET ${target} POST_BUILD BYPRODUCTS "${_tests}" VERBATIM
+    COMMAND "${CMAKE_COMMAND}" -D "PROGRAM=$<TARGET_FILE:${target}>" -D "TESTS=${_tests}"
+      -D "PROPERTIES=${ARGN}" -P "${_script}")
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${_script}")
+  file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake"
+    "if(EXISTS [=[${_tests}]=])\n  include([=[${_tests}]=])\n"
+    "else()\n  add_test(${target}_NOT_BUILT ${target}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES
+    "${CMAKE_CURRENT_BINARY_DIR}/${target}_include.cmake")
 endfunction()
 
 # worldsize_discover_tests(<target> [<property> <value>]...): every TEST of it is a ctest.

@@ -35,8 +35,9 @@ void write(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-/// Two checkpoints of all ranks; no file of one is like one of the other.
-void save_two(const fs::path& directory) {
+/// Two checkpoints of all ranks; no file is like another.
+void save_two(const fs::path& directory, int seed = 0) {
+  torch::manual_seed(100 * seed + get_rank());
   torch::nn::Linear model(8, 8);
   torch::optim::AdamW optimizer(model->parameters());
   Checkpoints checkpoints(directory);
@@ -176,8 +177,7 @@ TEST(DamagedCheckpoint, RanksThatSeeDifferentDirectoriesDoNotLoad) {
     const fs::path directory = ranks::shared_folder() / "checkpoints";
     const fs::path other = ranks::shared_folder() / "other";
     save_two(directory);
-    torch::manual_seed(99);
-    save_two(other);
+    save_two(other, 1);
     const fs::path mine = world.rank == 1 ? other : directory;
     EXPECT_THAT(error_of_all_ranks([&] { Checkpoints(mine).load_latest(); }),
                 AllOf(HasSubstr("rank 1: " + other.string()),

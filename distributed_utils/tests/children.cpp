@@ -20,10 +20,10 @@ constexpr auto kPatience = std::chrono::seconds(60);
 }  // namespace
 
 pid_t fork_child(const std::function<void()>& body) {
-  torch::set_num_threads(1);
   const pid_t child = fork();
   if (child != 0) return child;
   try {
+    torch::set_num_threads(1);  // The parent's threads are not here.
     body();
     _exit(0);
   } catch (const std::exception& error) {

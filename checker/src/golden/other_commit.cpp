@@ -23,7 +23,11 @@ constexpr std::array<const char*, 8> kTaken{
 
 Captured git(const Project& project, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"git", "-C", project.source.string()});
-  return capture({.arguments = std::move(arguments), .environment = {}, .directory = {}});
+  try {
+    return capture({.arguments = std::move(arguments), .environment = {}, .directory = {}});
+  } catch (const Error& error) {
+    throw Error(std::string(error.what()) + " Fix: sudo apt-get install git");
+  }
 }
 
 std::string last_lines(const std::string& text) {

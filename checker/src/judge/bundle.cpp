@@ -32,8 +32,9 @@ bool fits_a_bundle(const std::string& text) {
 }
 
 std::string bundle_of(std::span<const std::filesystem::path> folders,
-                      std::span<const std::string> texts) {
-  std::set<std::string> includes{"#include <cstdio>", "#include <string_view>"};
+                      std::span<const std::string> texts, const std::filesystem::path& served) {
+  std::set<std::string> includes{"#include <cstdio>", "#include <string_view>",
+                                 "#include \"" + served.string() + "\""};
   for (const auto& text : texts) {
     for (const auto& line : split_lines(text)) {
       if (is_include(line)) includes.insert(line);
@@ -49,9 +50,12 @@ std::string bundle_of(std::span<const std::filesystem::path> folders,
                name + "::main(count, words);\n";
   }
   return source +
-         "int main(int count, char** words) {\n  const std::string_view path = words[0];\n" +
+         "static int chosen(int count, char** words) {\n  const std::string_view path = "
+         "words[0];\n" +
          choices + "  std::fputs(\"error: this bundle holds no such program\\n\", stderr);\n" +
-         "  return 64;\n}\n";
+         "  return 64;\n}\n" +
+         "int main(int count, char** words) { return checker::run_or_serve(count, words, chosen); "
+         "}\n";
 }
 
 }  // namespace checker

@@ -104,7 +104,7 @@ std::vector<WorkPiece> pieces_of(const Ladder& ladder, std::span<const Sample> s
     if (std::ranges::find(pieces, name, &WorkPiece::name) != pieces.end()) continue;
     const auto text = sample.job ? render(ladder, ladder.trainer, *sample.step, Rendering::solution)
                                  : sample.text;
-    pieces.push_back({name, text, {}, {}});
+    pieces.push_back({name, text});
   }
   return pieces;
 }
@@ -190,7 +190,7 @@ class Samples {
 };
 
 SampleResult judge(const Project& project, const Ladder& ladder, const Sample& sample,
-                   const WorkPiece& piece, const CheckOptions& how) {
+                   const WorkPiece& piece, const CheckOptions& how, ForkServers& servers) {
   SampleResult result{.sample = sample};
   if (piece.program.empty()) {
     const auto source = project.build / "workshop" / piece.name / "train.cpp";
@@ -204,6 +204,7 @@ SampleResult judge(const Project& project, const Ladder& ladder, const Sample& s
   options.student = sample.form == Form::student;
   if (sample.job) options.job_script = sample.text;
   options.build = false;
+  options.servers = &servers;
   hold_against(result, check_step(project, ladder, *sample.step, options), ladder);
   return result;
 }
@@ -229,9 +230,10 @@ void judge_samples(const Project& project, const Ladder& ladder, const std::vect
     const auto batch = std::span(samples).subspan(from, std::min(kBatch, samples.size() - from));
     auto pieces = pieces_of(ladder, batch);
     workshop.build(pieces);
+    auto servers = servers_of(project, pieces);
     for (const auto& sample : batch) {
       const auto piece = std::ranges::find(pieces, piece_name(sample), &WorkPiece::name);
-      on_result(judge(project, ladder, sample, *piece, how));
+      on_result(judge(project, ladder, sample, *piece, how, servers));
     }
   }
 }

@@ -166,6 +166,7 @@ class Check {
                                         .worlds = worlds_to_run(),
                                         .device = options_.device,
                                         .box = options_.box,
+                                        .servers = options_.servers,
                                         .on_stage = [&](std::string_view text) { stage(text); }});
     report_.timeline = checked.timeline;
     report_.largest_deviation = checked.largest_deviation;

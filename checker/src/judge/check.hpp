@@ -10,6 +10,7 @@
 #include "box/box.hpp"
 #include "judge/verdict.hpp"
 #include "ladder/ladder.hpp"
+#include "process/fork_server.hpp"
 #include "support/project.hpp"
 
 namespace checker {
@@ -34,8 +35,9 @@ struct CheckOptions {
   /// Judge this job script, run with the program, and not the program itself.
   std::string job_script;
   const HandIn* hand_in = nullptr;
-  const Box* box = nullptr;  ///< where programs are shut in that nobody trusts, if they are
-  std::string keep;          ///< a folder to leave the evidence in; empty: nothing is left
+  const Box* box = nullptr;        ///< where programs are shut in that nobody trusts, if they are
+  ForkServers* servers = nullptr;  ///< of programs that can serve: saves loading them; may be null
+  std::string keep;                ///< a folder to leave the evidence in; empty: nothing is left
   /// Told what is going on, for a progress line; may be empty.
   std::function<void(std::string_view)> on_stage = {};
 };

@@ -89,6 +89,8 @@ class Row {
         trial.run.ranks[rank].folder = commands.back().directory;
         if (experiment.box) {
           commands.back() = boxed(experiment, trial.folder, commands.back(), rank);
+        } else if (experiment.servers) {
+          commands.back().server = experiment.servers->of(experiment.program);
         }
         places_.emplace_back(trials_.size() - 1, rank);
       }

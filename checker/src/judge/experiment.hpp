@@ -7,6 +7,7 @@
 #include "box/box.hpp"
 #include "evidence/run.hpp"
 #include "judge/watchdog.hpp"
+#include "process/fork_server.hpp"
 
 namespace checker {
 
@@ -22,6 +23,8 @@ struct Experiment {
   /// shared, so there each rank has one of its own, on this node.
   bool on_gpus = false;
   const Box* box = nullptr;  ///< where the ranks are shut in, if they are
+  /// The ranks are forked from the program's, if it has one. May be null.
+  ForkServers* servers = nullptr;
 };
 
 struct Trial {

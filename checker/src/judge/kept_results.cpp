@@ -100,6 +100,11 @@ void KeptResults::add(KeptResult result) {
   results_.insert_or_assign(place, std::move(result));
 }
 
+void KeptResults::keep(const KeptResult& result) {
+  append_to_file(file_, line_of(result) + "\n");
+  add(result);
+}
+
 const KeptResult* KeptResults::find(const Sample& sample, const std::string& device,
                                     const std::string& key) const {
   const auto found = results_.find({sample.todo, sample.name, form_name(sample.form), device});

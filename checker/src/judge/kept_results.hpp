@@ -32,12 +32,16 @@ class KeptResults {
   /// Reads the file; there need not be one. Throws Error "file:line: what".
   explicit KeptResults(std::filesystem::path file);
 
+  /// In place of an earlier one of the same sample.
   void add(KeptResult result);
+  /// The same, and the file gets a line more. Several processes may do so. Throws Error if the file
+  /// cannot be written.
+  void keep(const KeptResult& result);
   /// The result of this sample on this device with this key; null if there is none.
   const KeptResult* find(const Sample& sample, const std::string& device,
                          const std::string& key) const;
   std::vector<KeptResult> all() const;
-  /// Throws Error if the file cannot be written.
+  /// The file holds each of them once. Throws Error if it cannot be written.
   void write() const;
 
  private:

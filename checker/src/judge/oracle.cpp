@@ -88,7 +88,7 @@ std::vector<WorldTruth::Loss> WorldTruth::losses() const {
 
 Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
                  const std::vector<std::string>& options, const std::filesystem::path& folder,
-                 const Box* box) {
+                 const Box* box, ForkServers* servers) {
   if (std::ranges::none_of(trials, left_something)) return nothing_to_replay(trials);
   const auto own = folder / "replay";
   const auto answer = own / "truth.json";
@@ -106,6 +106,8 @@ Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<
     for (const auto& trial : trials) sight.read_only.push_back(trial.folder);
     box->give(own);
     command = box->wrap(command, sight);
+  } else if (servers) {
+    command.server = servers->of(replay_program);
   }
   const auto ran = capture(command);
   if (ran.interrupted_by) throw Error("Interrupted.");

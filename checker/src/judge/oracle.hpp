@@ -56,9 +56,10 @@ struct Truth {
 };
 
 /// folder: that of the trials and the secret. box: where the replay is shut in, for it reads what
-/// programs left behind; may be null. Throws Error if the replay itself fails.
+/// programs left behind; may be null. servers: one of them may be the replay's; may be null. Throws
+/// Error if the replay itself fails.
 Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
                  const std::vector<std::string>& options, const std::filesystem::path& folder,
-                 const Box* box);
+                 const Box* box, ForkServers* servers);
 
 }  // namespace checker

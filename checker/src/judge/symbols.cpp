@@ -1,5 +1,7 @@
 #include "judge/symbols.hpp"
 
+#include <sys/stat.h>
+
 #include <charconv>
 #include <optional>
 #include <sstream>
@@ -22,13 +24,21 @@ uint64_t hexadecimal(const std::string& text) {
   return value;
 }
 
+// The fifth column of a line of /proc/PID/maps. A file may have several names.
+std::string inode_in(const std::string& line) {
+  std::istringstream columns(line);
+  std::string column;
+  for (int i = 0; i < 5; ++i) columns >> column;
+  return column;
+}
+
 // Where the program itself lies in the process: its first mapping tells its base.
-Mapping mapping_of(const RankSeen& rank, const std::string& program) {
+Mapping mapping_of(const RankSeen& rank, const std::string& inode) {
   Mapping all;
   for (const auto& event : rank.log.events) {
     if (event.kind != Kind::start) continue;
     for (const auto& line : split_lines(event.payload)) {
-      if (!line.ends_with(program)) continue;
+      if (inode_in(line) != inode) continue;
       const auto dash = line.find('-');
       const auto begin = hexadecimal(line.substr(0, dash));
       if (all.begin == 0) all.begin = begin;
@@ -46,12 +56,13 @@ Symbols::Symbols(std::filesystem::path program, std::filesystem::path source, st
     : program_(std::move(program)),
       source_(std::move(source)),
       shown_(std::move(shown)),
-      box_(box) {}
+      box_(box) {
+  struct stat about {};
+  if (::stat(program_.c_str(), &about) == 0) inode_ = std::to_string(about.st_ino);
+}
 
 std::string Symbols::locate(const RankSeen& rank, const CollectiveSeen& collective) {
-  std::error_code ignored;
-  const auto real = std::filesystem::canonical(program_, ignored);
-  const auto mapping = mapping_of(rank, real.string());
+  const auto mapping = mapping_of(rank, inode_);
   std::vector<uint64_t> offsets;
   for (const uint64_t address : collective.frames) {
     // A return address belongs to the line after the call; one byte before it is the call.

@@ -25,7 +25,7 @@ class Symbols {
   std::string line_of(const std::vector<uint64_t>& offsets);
 
   std::filesystem::path program_, source_;
-  std::string shown_;
+  std::string shown_, inode_;
   const Box* box_;
   std::map<std::vector<uint64_t>, std::string> known_;
 };

@@ -131,11 +131,12 @@ TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const
                                       .options = arguments,
                                       .worlds = options.worlds,
                                       .on_gpus = options.device != "cpu",
-                                      .box = options.box});
+                                      .box = options.box,
+                                      .servers = options.servers});
   const auto passed = loopback_bytes() - passed_before;
   options.on_stage("replaying");
-  const auto truth =
-      ask_oracle(project.build / "bin" / "replay", trials, arguments, options.folder, options.box);
+  const auto truth = ask_oracle(project.build / "bin" / "replay", trials, arguments, options.folder,
+                                options.box, options.servers);
   options.on_stage("judging");
   Symbols symbols(options.program, options.source, options.shown, options.box);
   const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {

@@ -19,8 +19,9 @@ struct TrainerCheckOptions {
   std::vector<std::string> secret;  ///< its options (see judge/secret.hpp)
   std::filesystem::path folder;     ///< an empty one, for what the runs leave behind
   std::vector<int> worlds;
-  std::string device;        ///< "cpu", "cuda"
-  const Box* box = nullptr;  ///< where all is shut in that comes from the program, if it is
+  std::string device;              ///< "cpu", "cuda"
+  const Box* box = nullptr;        ///< where all is shut in that comes from the program, if it is
+  ForkServers* servers = nullptr;  ///< of programs that can serve, if there are any
   std::function<void(std::string_view)> on_stage;
 };
 

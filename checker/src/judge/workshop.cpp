@@ -23,6 +23,8 @@ namespace {
 
 // In a piece's folder, beside its text.
 constexpr const char *kProgram = "train", *kVersion = "version";
+// For bundles, in the project.
+constexpr const char* kServed = "checker/src/process/served.hpp";
 // More make a bundle no slower to build, but a part that changes costs all of it.
 constexpr size_t kBundle = 16;
 
@@ -56,7 +58,7 @@ bool Workshop::is_built(const WorkPiece& piece) const {
 std::vector<Workshop::Bundle> Workshop::bundles_of(const Bundle& pieces) const {
   std::vector<Bundle> bundles, alone;
   for (auto* piece : pieces) {
-    if (!fits_a_bundle(piece->text)) {
+    if (!piece->serves) {
       alone.push_back({piece});
     } else if (bundles.empty() || bundles.back().size() == kBundle) {
       bundles.push_back({piece});
@@ -80,9 +82,9 @@ std::string Workshop::script_of(const Bundle& bundle) const {
     write_file(folders.back() / "train.cpp", piece->text);
   }
   auto source = folders[0] / "train.cpp";
-  if (bundle.size() > 1) {
+  if (bundle.front()->serves) {
     source = folders[0] / "bundle.cpp";
-    write_file(source, bundle_of(folders, texts));
+    write_file(source, bundle_of(folders, texts, project_.source / kServed));
   }
   const auto object = (folders[0] / "train.o").string(), raw = (folders[0] / "train.new").string();
   auto script =
@@ -130,6 +132,7 @@ std::vector<Workshop::Bundle> Workshop::build(std::vector<Bundle> bundles) const
 void Workshop::build(std::span<WorkPiece> pieces) const {
   for (auto& piece : pieces) {
     piece.program = folder_of(piece) / kProgram;
+    piece.serves = fits_a_bundle(piece.text);
     if (!builds_ && !fs::exists(piece.program)) {
       throw Error(piece.name + " was not built. Fix: leave --no-build out.");
     }
@@ -151,6 +154,15 @@ void Workshop::build(std::span<WorkPiece> pieces) const {
     for (auto* piece : bundle) again.push_back({piece});
   }
   for (const auto& bundle : build(std::move(again))) bundle.front()->program.clear();
+}
+
+ForkServers servers_of(const Project& project, std::span<const WorkPiece> pieces) {
+  ForkServers servers({"OMP_NUM_THREADS=1"});  // OpenMP reads it while it is loaded.
+  servers.add(project.build / "bin" / "replay");
+  for (const auto& piece : pieces) {
+    if (piece.serves && !piece.program.empty()) servers.add(piece.program);
+  }
+  return servers;
 }
 
 }  // namespace checker

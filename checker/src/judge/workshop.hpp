@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "judge/recipe.hpp"
+#include "process/fork_server.hpp"
 #include "support/project.hpp"
 
 namespace checker {
@@ -15,8 +16,9 @@ struct WorkPiece {
   std::string name;  ///< of its folder in <build>/workshop
   std::string text;
   // Set by Workshop::build.
-  std::filesystem::path program;    ///< empty if it did not build
-  std::vector<std::string> output;  ///< what compiler and linker said then
+  std::filesystem::path program{};    ///< empty if it did not build
+  bool serves = false;                ///< it can be a fork server
+  std::vector<std::string> output{};  ///< what compiler and linker said then
 };
 
 /// Where they are built. Several processes may build there: one at a time does.
@@ -46,5 +48,8 @@ class Workshop {
   bool builds_;
   Recipe recipe_;
 };
+
+/// Servers of the pieces that can serve, and of the replay.
+ForkServers servers_of(const Project& project, std::span<const WorkPiece> pieces);
 
 }  // namespace checker

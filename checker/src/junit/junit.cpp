@@ -1,5 +1,6 @@
 #include "junit/junit.hpp"
 
+#include <algorithm>
 #include <pugixml.hpp>
 
 #include "support/error.hpp"
@@ -9,17 +10,28 @@ namespace checker {
 
 namespace {
 
-// GoogleTest prints "file:line: Skipped", then the reason, then an empty line or its next mark.
-std::string gtest_reason(const std::string& output) {
+constexpr std::string_view kSkipped = "[  SKIPPED ] ";
+
+// What a GoogleTest program said of its tests. Of a skipped one it prints "file:line: Skipped",
+// then the reason, then an empty line or its next mark.
+TestReport gtest_report(const std::string& output) {
+  TestReport report;
   std::string reason;
   bool inside = false;
   for (const auto& line : split_lines(output)) {
     const auto text = trim(line);
-    if (inside && (text.empty() || text.starts_with("["))) break;
+    if (text.empty() || text.starts_with("[")) inside = false;
+    if (text.starts_with("[ RUN      ] ")) {
+      ++report.tests;
+      reason.clear();
+    } else if (text.starts_with(kSkipped) && text.ends_with(" ms)")) {
+      const auto name = text.substr(kSkipped.size());
+      report.skipped.push_back({std::string(name.substr(0, name.rfind(" ("))), reason});
+    }
     if (inside) reason.append(reason.empty() ? "" : " ").append(text);
     if (text.ends_with(": Skipped")) inside = true;
   }
-  return reason;
+  return report;
 }
 
 }  // namespace
@@ -33,13 +45,14 @@ TestReport parse_junit(const std::string& text) {
   }
   TestReport report;
   for (const auto test : suite.children("testcase")) {
-    ++report.tests;
+    const auto said = gtest_report(test.child("system-out").text().as_string());
+    report.tests += std::max<size_t>(said.tests, 1);
+    report.skipped.insert(report.skipped.end(), said.skipped.begin(), said.skipped.end());
     const auto skipped = test.child("skipped");
     const std::string status = test.attribute("status").as_string();
-    if (!skipped && status != "disabled" && status != "notrun") continue;
-    auto reason = gtest_reason(test.child("system-out").text().as_string());
-    if (reason.empty()) reason = skipped.attribute("message").as_string(status.c_str());
-    report.skipped.push_back({test.attribute("name").as_string(), reason});
+    if (!said.skipped.empty() || (!skipped && status != "disabled" && status != "notrun")) continue;
+    report.skipped.push_back({test.attribute("name").as_string(),
+                              skipped.attribute("message").as_string(status.c_str())});
   }
   return report;
 }

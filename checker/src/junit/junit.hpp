@@ -15,8 +15,9 @@ struct TestReport {
   std::vector<SkippedTest> skipped;
 };
 
-/// Reads the text of a JUnit file. A skipped test's reason is what it told GoogleTest, else what
-/// ctest says. Throws Error if it is none.
+/// Reads the text of a JUnit file. The tests of a GoogleTest program count each; a skipped one's
+/// reason is what it told GoogleTest. Of other programs it is what ctest says. Throws Error if the
+/// text is no JUnit file.
 TestReport parse_junit(const std::string& text);
 
 }  // namespace checker

@@ -1,8 +1,6 @@
 #include "process/spawn.hpp"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +9,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "process/child.hpp"
+#include "process/fork_server.hpp"
 #include "support/error.hpp"
 
 namespace checker {
@@ -56,51 +56,33 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 // Everything that happens between fork and exec; allocates nothing. Returns only on failure.
-void become(pid_t parent, const Command& command, const char* directory, char* const* arguments,
-            char* const* environment, int output, int error) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it died before prctl could say so
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Whoever started us may have had some ignored, and that would be inherited.
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0) return;
-  if (nothing != STDIN_FILENO) ::close(nothing);
-  if (output >= 0 && ::dup2(output, STDOUT_FILENO) < 0) return;
-  if (error >= 0 && ::dup2(error, STDERR_FILENO) < 0) return;
-  if (command.largest_file > 0) {
-    const rlimit limit{command.largest_file, command.largest_file};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  if (*directory && ::chdir(directory) != 0) return;
+void become(const ChildSettings& settings, int socket, char* const* arguments,
+            char* const* environment) {
+  if (!settle_child(settings)) return;
+  if (socket >= 0 && ::fcntl(socket, F_SETFD, 0) != 0) return;  // else exec would close it
   ::execvpe(arguments[0], arguments, environment);
 }
 
-}  // namespace
-
-Process spawn(const Command& command, Wiring wiring) {
+// Throws Error naming the program if it cannot be started.
+pid_t fork_and_become(const Command& command, int output, int error) {
   auto arguments = command.arguments;
   auto environment = environment_of(command);
   const auto argv = pointers(arguments), envp = pointers(environment);
   const std::string directory = command.directory.string();
-  Pipe output = wiring.pipe_output ? make_pipe() : Pipe{};
-  Pipe error = wiring.pipe_error ? make_pipe() : Pipe{};
+  const ChildSettings settings{.parent = ::getpid(),
+                               .directory = directory.c_str(),
+                               .output = output,
+                               .error = error,
+                               .largest_file = command.largest_file};
   Pipe failure = make_pipe();  // closed by a successful exec, else tells why not
-
-  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) throw Error(std::string("Cannot start a process: ") + std::strerror(errno) + ".");
   if (pid == 0) {
-    become(parent, command, directory.c_str(), argv.data(), envp.data(), output.write.get(),
-           error.write.get());
+    become(settings, command.socket, argv.data(), envp.data());
     const int reason = errno;
     [[maybe_unused]] const auto written = ::write(failure.write.get(), &reason, sizeof reason);
     ::_exit(127);
   }
-  ::setpgid(pid, pid);  // both do it, so that it is done whoever comes first
   failure.write.close();
   int reason = 0;
   ssize_t got = 0;
@@ -111,6 +93,18 @@ Process spawn(const Command& command, Wiring wiring) {
     ::waitpid(pid, nullptr, 0);
     throw Error("Cannot start " + command.arguments.front() + ": " + std::strerror(reason) + ".");
   }
+  return pid;
+}
+
+}  // namespace
+
+Process spawn(const Command& command, Wiring wiring) {
+  Pipe output = wiring.pipe_output ? make_pipe() : Pipe{};
+  Pipe error = wiring.pipe_error ? make_pipe() : Pipe{};
+  const pid_t pid = command.server
+                        ? command.server->start(command, output.write.get(), error.write.get())
+                        : fork_and_become(command, output.write.get(), error.write.get());
+  ::setpgid(pid, pid);  // both do it, so that it is done whoever comes first
   for (const auto* pipe : {&output, &error}) {
     if (pipe->read.is_open()) ::fcntl(pipe->read.get(), F_SETFL, O_NONBLOCK);
   }

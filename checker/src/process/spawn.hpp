@@ -12,12 +12,17 @@
 
 namespace checker {
 
+class ForkServer;
+
 struct Command {
   std::vector<std::string> arguments;    ///< the program (looked up in PATH) and its arguments
   std::vector<std::string> environment;  ///< "NAME=value", over our own
   std::filesystem::path directory;       ///< where it runs; empty: where we are
   uint64_t largest_file = 0;             ///< bytes that a file of its may grow to; 0: no limit
   bool only_environment = false;         ///< nothing of our own environment
+  int socket = -1;                       ///< stays open for it; -1: none does
+  /// Forks the process from this program, which is loaded, instead of starting it. Null: start it.
+  const ForkServer* server = nullptr;
 };
 
 /// Where a process's standard output and error go.

@@ -1,5 +1,6 @@
 #include "support/files.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,6 +41,16 @@ void write_file(const fs::path& file, std::string_view text) {
     fs::remove(beside, ignored);
     throw Error("Cannot write " + file.string() + ": " + reason + ".");
   }
+}
+
+void append_to_file(const fs::path& file, std::string_view text) {
+  std::error_code ignored;
+  if (file.has_parent_path()) fs::create_directories(file.parent_path(), ignored);
+  const int end = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const bool written = ::write(end, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const std::string reason = std::strerror(errno);
+  if (end >= 0) ::close(end);
+  if (!written) throw Error("Cannot write " + file.string() + ": " + reason + ".");
 }
 
 bool write_in_place(const fs::path& file, std::string_view text) {

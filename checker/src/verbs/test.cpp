@@ -14,9 +14,17 @@ namespace {
 int run_ctest(const Project& project, const std::filesystem::path& junit,
               const Arguments& arguments) {
   Command command;
-  command.arguments = {
-      project.ctest,         "--test-dir",       project.build.string(), "-j5",
-      "--output-on-failure", "--no-tests=error", "--output-junit",       junit.string()};
+  // The whole output of tests that pass, because a test that is skipped says there why.
+  command.arguments = {project.ctest,
+                       "--test-dir",
+                       project.build.string(),
+                       "-j5",
+                       "--output-on-failure",
+                       "--no-tests=error",
+                       "--output-junit",
+                       junit.string(),
+                       "--test-output-size-passed",
+                       "1000000"};
   command.arguments.insert(command.arguments.end(), arguments.begin(), arguments.end());
   RankOptions options;
   options.wiring = {.pipe_output = false, .pipe_error = false};

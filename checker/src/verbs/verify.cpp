@@ -174,8 +174,7 @@ class Verification {
         say_result(result, number, missing.size());
       }
       results.push_back(kept(result, device_, keys_.of(result.sample, device_), commit));
-      own_.add(results.back());
-      own_.write();
+      own_.keep(results.back());
     });
     return results;
   }
