@@ -62,9 +62,9 @@ class ForkServerTest : public ::testing::Test {
 TEST_F(ForkServerTest, GetsArgumentsEnvironmentAndBothOutputs) {
   const auto seen = same(command({"speak", "", "two words"}));
   EXPECT_THAT(seen.lines, ::testing::UnorderedElementsAre("E and complains", "O handled",
-                                                 std::string("O ") + SERVED_PROGRAM +
-                                                     "  two words FROM_BEFORE=yes "
-                                                     "FROM_COMMAND=a b"));
+                                                          std::string("O ") + SERVED_PROGRAM +
+                                                              "  two words FROM_BEFORE=yes "
+                                                              "FROM_COMMAND=a b"));
 }
 
 TEST_F(ForkServerTest, StandsInItsFolderInAGroupOfItsOwnWithoutInput) {

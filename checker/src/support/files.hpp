@@ -13,8 +13,8 @@ std::string read_file(const std::filesystem::path& file);
 /// Throws Error naming the file and why it cannot be written.
 void write_file(const std::filesystem::path& file, std::string_view text);
 
-/// Adds to the end of a file, in one piece, beside other processes that do. Makes it and its folder.
-/// Throws Error naming the file and why it cannot be written.
+/// Adds to the end of a file, in one piece, beside other processes that do. Makes it and its
+/// folder. Throws Error naming the file and why it cannot be written.
 void append_to_file(const std::filesystem::path& file, std::string_view text);
 
 /// Changes an existing file in place, as /proc and /sys want it. False if that is refused.
