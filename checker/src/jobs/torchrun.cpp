@@ -1,6 +1,8 @@
 #include "jobs/torchrun.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <map>
 
 #include "process/capture.hpp"
@@ -32,6 +34,16 @@ std::optional<std::string> ask(const fs::path& torchrun) try {
   return error.what();
 }
 
+// When the environment's packages were last changed; pip adds and removes entries of this folder.
+fs::file_time_type last_change(const fs::path& environment) {
+  auto latest = fs::last_write_time(environment / "bin" / "torchrun");
+  for (const auto& python : fs::directory_iterator(environment / "lib")) {
+    const auto packages = python.path() / "site-packages";
+    if (fs::exists(packages)) latest = std::max(latest, fs::last_write_time(packages));
+  }
+  return latest;
+}
+
 }  // namespace
 
 fs::path own_torchrun(const Project& project) {
@@ -47,6 +59,21 @@ std::optional<std::string> why_not_running(const fs::path& torchrun) {
                     ? std::optional<std::string>(torchrun.string() + " is not there")
                     : ask(torchrun);
   return answers[torchrun] = std::move(answer);
+}
+
+std::optional<std::string> why_own_not_running(const Project& project) {
+  const auto torchrun = own_torchrun(project);
+  const auto environment = torchrun.parent_path().parent_path();
+  const auto mark = environment / ".torchrun-runs";
+  std::error_code ignored;
+  if (fs::exists(mark, ignored) && fs::exists(torchrun, ignored) &&
+      fs::last_write_time(mark) > last_change(environment)) {
+    return std::nullopt;
+  }
+  auto why = why_not_running(torchrun);
+  if (!why)
+    std::ofstream(mark) << "torchrun gave its help\n";  // Or not: the folder may be another's.
+  return why;
 }
 
 }  // namespace checker

@@ -16,4 +16,8 @@ std::filesystem::path own_torchrun(const Project& project);
 /// the answer takes seconds; processes forked later know it, too.
 std::optional<std::string> why_not_running(const std::filesystem::path& torchrun);
 
+/// The same of the project's own, remembered on disk while it runs: importing torch takes two
+/// seconds in every check. A package that comes or goes makes it ask again.
+std::optional<std::string> why_own_not_running(const Project& project);
+
 }  // namespace checker

@@ -46,7 +46,7 @@ std::vector<double> reported_alone(const JobCheckOptions& options, size_t ranks)
 
 std::optional<std::string> job_check_impossible(const Project& project) {
   if (const auto why = lab_impossible()) return why;
-  const auto why = why_not_running(own_torchrun(project));
+  const auto why = why_own_not_running(project);
   if (!why) return std::nullopt;
   return "torchrun, which job scripts start, does not run: " + *why +
          ". Fix: run ./workbook prefetch, which installs what it needs.";

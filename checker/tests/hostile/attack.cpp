@@ -59,7 +59,33 @@ bool is_the_hostile_users(const fs::path& process) {
   return false;
 }
 
+constexpr const char* kProgram = R"(
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+%before
+int main() { %code }
+)";
+
 }  // namespace
+
+std::string program_of(const std::string& before, const std::string& main) {
+  return replaced(replaced(kProgram, "%before", before), "%code", main);
+}
 
 Instructor::Instructor(fs::path folder) : folder_(std::move(folder)) {
   write_file(folder_ / "solution", "answer");

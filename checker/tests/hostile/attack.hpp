@@ -19,8 +19,10 @@ struct Attack {
   const char* code;                       ///< of main(); returns 77 if it got what it wanted
   std::vector<bool Protections::*> aims;  ///< what keeps it from doing harm
   const char* before = "";                ///< stands before main()
-  const char* trace = "";  ///< a file that is there if harm was done; empty: the exit status tells
 };
+
+/// A whole program, with what it needs of the system's headers.
+std::string program_of(const std::string& before, const std::string& main);
 
 inline void PrintTo(const Attack& attack, std::ostream* out) { *out << attack.name; }
 inline std::string name_of(const ::testing::TestParamInfo<Attack>& info) { return info.param.name; }

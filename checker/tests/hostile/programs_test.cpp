@@ -1,4 +1,4 @@
-// What programs reach for while they run: what they may not see, touch or use up.
+// What programs use up while they run, and what they try while they are compiled.
 #include "hostile/attack.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -11,93 +11,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 using P = Protections;
-
-const Attack kReading[] = {
-    {"ReadsTheSolution",
-     R"(std::string text; std::ifstream("INSTRUCTOR/solution") >> text;
-        return text == "answer" ? 77 : 0;)",
-     {&P::sight}},
-    {"ListsTheInstructorsFolder",
-     R"(std::error_code no; const std::filesystem::directory_iterator none;
-        return std::filesystem::directory_iterator("INSTRUCTOR", no) != none ? 77 : 0;)",
-     {&P::sight}},
-    {"ReadsAnotherHandIn",
-     R"(return std::ifstream("INSTRUCTOR/class/bob/02.cpp") ? 77 : 0;)",
-     {&P::sight}},
-    {"ReadsTheInstructorsKey",
-     R"(return std::ifstream("INSTRUCTOR/home/.ssh/id_ed25519") ? 77 : 0;)",
-     {&P::sight}},
-    {"ReadsTheResults", R"(return std::ifstream("INSTRUCTOR/results.db") ? 77 : 0;)", {&P::sight}},
-    {"ReadsTheLadder",
-     R"(return std::filesystem::exists("PROJECT/checker/ladder") ? 77 : 0;)",
-     {&P::sight}},
-    {"ReadsTheBuildFolder",
-     R"(return std::ifstream("BUILD/CMakeCache.txt") ? 77 : 0;)",
-     {&P::sight}},
-    {"ReadsTheSystemsUsers", R"(return std::ifstream("/etc/passwd") ? 77 : 0;)", {&P::sight}},
-    {"FindsTheSolutionThroughProc",
-     R"(std::string text; std::ifstream("/proc/PROCESS/root/INSTRUCTOR/solution") >> text;
-        return text == "answer" ? 77 : 0;)",
-     {&P::processes, &P::rights}},
-    {"ReadsAnotherProcessesMemory",
-     R"(return open("/proc/PROCESS/mem", O_RDONLY) >= 0 ? 77 : 0;)",
-     {&P::processes, &P::rights}},
-    {"LooksForOtherProcesses",
-     R"(return std::filesystem::exists("/proc/PROCESS") ? 77 : 0;)",
-     {&P::processes}},
-    {"ReadsASecretFromTheEnvironment",
-     R"(return getenv("COURSE_TOKEN") ? 77 : 0;)",
-     {&P::environment}},
-};
-
-const Attack kTouching[] = {
-    {"WritesIntoTheResults",
-     R"(return std::ofstream("INSTRUCTOR/results.db") << "1000 points" ? 77 : 0;)",
-     {&P::sight},
-     "",
-     ""},
-    {"ReplacesTheChecker",
-     R"(std::filesystem::remove("INSTRUCTOR/bin/checker");
-        std::filesystem::create_symlink("/bin/true", "INSTRUCTOR/bin/checker"); return 77;)",
-     {&P::sight}},
-    {"LeavesALibraryForTheNextOne",
-     R"(std::ofstream("/tmp/worldsize-SOCKET-libtorch_cpu.so") << "not torch"; return 0;)",
-     {&P::sight},
-     "",
-     "/tmp/worldsize-SOCKET-libtorch_cpu.so"},
-    {"LeavesAFileInSharedMemory",
-     R"(std::ofstream("/dev/shm/worldsize-SOCKET") << "for a friend"; return 0;)",
-     {&P::sight},
-     "",
-     "/dev/shm/worldsize-SOCKET"},
-    {"BecomesRoot", "return setuid(0) == 0 ? 77 : 0;", {&P::rights}},
-    {"MountsOverAFolder",
-     R"(return mount("none", "/tmp", "tmpfs", 0, nullptr) == 0 ? 77 : 0;)",
-     {&P::rights}},
-    {"MakesADevice",
-     R"(return mknod("memory", S_IFCHR | 0666, makedev(1, 1)) == 0 ? 77 : 0;)",
-     {&P::rights}},
-    {"TracesAProcess",
-     "return ptrace(PTRACE_SEIZE, PROCESS, 0, 0) == 0 ? 77 : 0;",
-     {&P::processes, &P::rights}},
-    {"KillsAProcess", "return kill(PROCESS, SIGKILL) == 0 ? 77 : 0;", {&P::processes, &P::rights}},
-    {"StopsAProcess", "return kill(PROCESS, SIGSTOP) == 0 ? 77 : 0;", {&P::processes, &P::rights}},
-    {"ChangesAProcessesPriority",
-     "return setpriority(0, PROCESS, 5) == 0 ? 77 : 0;",
-     {&P::processes, &P::rights}},
-    {"ConnectsToAPort",
-     R"(sockaddr_in to{}; to.sin_family = AF_INET; to.sin_port = htons(PORT);
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK); const int own = socket(AF_INET, SOCK_STREAM, 0);
-        return connect(own, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0 ? 77 : 0;)",
-     {&P::network}},
-    {"ConnectsToAnAbstractSocket",
-     R"(sockaddr_un to{}; to.sun_family = AF_UNIX; const std::string name("SOCKET");
-        std::copy(name.begin(), name.end(), to.sun_path + 1);
-        const int own = socket(AF_UNIX, SOCK_STREAM, 0);
-        return connect(own, reinterpret_cast<sockaddr*>(&to),
-                       offsetof(sockaddr_un, sun_path) + 1 + name.size()) == 0 ? 77 : 0;)",
-     {&P::network}},
-};
 
 const Attack kUsingUp[] = {
     {"OpensMoreFilesThanItMay",
@@ -186,46 +99,21 @@ const int all = CALL(H);)"},
      "char huge[300 << 20] = {1};"},
 };
 
-constexpr const char* kProgram = R"(
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mount.h>
-#include <sys/ptrace.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/un.h>
-#include <unistd.h>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <thread>
-%before
-int main() { %code }
-)";
-
 class HostileProgram : public HostileTest, public ::testing::WithParamInterface<Attack> {
  protected:
   // Whether it did its harm, and what the worker said.
   std::pair<bool, std::string> attack(const Protections& protections) {
     const Instructor instructor(instructors());
     const auto& how = GetParam();
-    auto text = replaced(kProgram, "%before", how.before);
-    text = instructor.filled(replaced(std::move(text), "%code", how.code));
-    write_file(folder_.path() / "hand-in" / "02.cpp", text);
+    write_file(folder_.path() / "hand-in" / "02.cpp",
+               instructor.filled(program_of(how.before, how.code)));
     const auto before = instructor.belongings();
     auto what = task();
     what.protections = protections;
     // What aims at the running program is built once.
     if (!*how.before) what.programs = folder_.path() / "programs";
     const auto said = judged(what);
-    const fs::path trace = instructor.filled(how.trace);
-    const bool harmed =
-        trace.empty() ? said.find("exit status 77") != std::string::npos : fs::remove(trace);
+    const bool harmed = said.find("exit status 77") != std::string::npos;
     if (!harmed) {
       EXPECT_EQ(instructor.belongings(), before);
     }
@@ -247,8 +135,6 @@ TEST_P(HostileProgram, DoesNoHarm) {
   expect_no_points(said);
 }
 
-INSTANTIATE_TEST_SUITE_P(Reading, HostileProgram, ::testing::ValuesIn(kReading), name_of);
-INSTANTIATE_TEST_SUITE_P(Touching, HostileProgram, ::testing::ValuesIn(kTouching), name_of);
 INSTANTIATE_TEST_SUITE_P(UsingUp, HostileProgram, ::testing::ValuesIn(kUsingUp), name_of);
 INSTANTIATE_TEST_SUITE_P(Compiling, HostileProgram, ::testing::ValuesIn(kCompiling), name_of);
 
