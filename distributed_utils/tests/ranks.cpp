@@ -1,5 +1,6 @@
 #include "ranks.hpp"
 
+#include <ATen/Parallel.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX's
@@ -78,6 +79,7 @@ void leave(int status, void* /*nothing*/) {
   dup2(file, STDERR_FILENO);
   close(file);
   on_exit(leave, nullptr);
+  at::set_num_threads(1);  // The parent's threads are not here.
   try {
     body();
   } catch (const std::exception& error) {
@@ -86,8 +88,7 @@ void leave(int status, void* /*nothing*/) {
   std::exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-// A rank is forked, not started anew: loading torch takes a third of a second. Nothing has used it
-// yet, so there are no threads that a fork would lose.
+// A rank is forked, not started again: loading torch takes a third of a second.
 Rank start(int rank, int world_size, const std::filesystem::path& folder,
            const std::function<void()>& body, const Options& options) {
   Rank result = {.pid = 0, .output = folder / ("output." + std::to_string(rank))};
