@@ -9,6 +9,7 @@
 #include "files.hpp"
 #include "jobs/course.hpp"
 #include "jobs/record.hpp"
+#include "jobs/torchrun.hpp"
 #include "lab_fixture.hpp"
 #include "ladder/ladder.hpp"
 #include "monitor/figures.hpp"
@@ -25,7 +26,11 @@ using ::testing::HasSubstr;
 using testing::run_in;
 
 // That of the project's own environment, which jobs are started with.
-bool torchrun_works() { return testing::run_program({VENV_TORCHRUN, "--help"}).status == 0; }
+bool torchrun_works() {
+  Project project;
+  project.source = PROJECT_FOLDER;
+  return !why_own_not_running(project);
+}
 
 class JobsTest : public testing::LabTest {
  protected:
@@ -182,7 +187,7 @@ TEST_F(JobsTest, TheVerbSubmitsAndFollows) {
 
 // Two students' jobs, with half of each node's GPUs for each.
 TEST_F(JobsTest, TwoJobsOnTheSameNodesDoNotMeet) {
-  const std::string options = std::string(kExact) + " --epochs 8";
+  const std::string options = kExact;
   std::vector<std::string> jobs;
   for (int student = 0; student < 2; ++student) {
     jobs.push_back(
