@@ -174,6 +174,20 @@ TEST(Verdicts, UntouchedOfAJobScriptAreToldApart) {
   const auto four = replaced(given, "--gres=gpu:1", "--gres=gpu:4");
   EXPECT_EQ(untouched(four), (std::set<int>{15, 16, 17}));
   EXPECT_EQ(untouched(replaced(four, "--nodes=1", "--nodes=2")), (std::set<int>{15, 16}));
+  const auto solved = render(ladder(), ladder().job, step, Rendering::solution);
+  EXPECT_EQ(untouched(solved), std::set<int>{});
+}
+
+// TODO 12 replaces the lines before the place where TODO 13 adds one.
+TEST(Verdicts, CodeAddedBesideANeighboursSolutionIsSeen) {
+  const auto& step = ladder().step("06");
+  const auto untouched = [&](const std::string& last) {
+    const auto text = replaced(render(ladder(), ladder().trainer, step, Rendering::solution),
+                               "  destroy_process_group();\n", last);
+    return untouched_todos(ladder(), ladder().trainer, step, text);
+  };
+  EXPECT_EQ(untouched(""), std::set<int>{13});
+  EXPECT_EQ(untouched("  barrier();\n"), std::set<int>{});
 }
 
 // Where the GPUs are not there, or the ranks cannot meet, nobody can tell how they are started.

@@ -60,10 +60,16 @@ struct Given {
   std::map<int, std::vector<std::pair<size_t, size_t>>> places;
 };
 
-Given given_of(const Ladder& ladder, const Source& source, const Step& step) {
+// solved: TODOs of the step whose code is in it already.
+Given given_of(const Ladder& ladder, const Source& source, const Step& step,
+               const std::set<int>& solved = {}) {
   Given given;
   std::vector<int> numbers;  // of the source's lines
-  const auto features = features_until(ladder, step, Rendering::step);
+  auto features = features_until(ladder, step, Rendering::step);
+  for (const int todo : solved) {
+    const auto& own = ladder.todos.at(todo).features;
+    features.insert(own.begin(), own.end());
+  }
   std::map<int, std::vector<size_t>> begins;
   for (const auto& line : source.select(features)) {
     if (line.todo != 0) begins[line.todo].push_back(given.lines.size());
@@ -88,6 +94,35 @@ Given given_of(const Ladder& ladder, const Source& source, const Step& step) {
   return given;
 }
 
+struct Changes {
+  std::vector<bool> kept;  ///< of the given lines
+  std::set<size_t> added;  ///< before which of them there are new ones, and none is gone
+
+  bool spare(const std::pair<size_t, size_t>& place) const {
+    const auto [begin, end] = place;
+    if (begin == end) return !added.contains(begin);
+    bool whole = kept[begin];
+    for (size_t i = begin + 1; i < end; ++i) whole = whole && kept[i] && !added.contains(i);
+    return whole;
+  }
+};
+
+Changes changes_of(const Given& given, const std::vector<std::string>& lines) {
+  const std::vector<std::string_view> a(given.lines.begin(), given.lines.end()),
+      b(lines.begin(), lines.end());
+  Changes changes{.kept = std::vector<bool>(a.size()), .added = {}};
+  size_t next = 0, next_new = 0;
+  auto pairs = common_lines(a, b);
+  pairs.emplace_back(a.size(), b.size());
+  for (const auto& [old, present] : pairs) {
+    if (old < a.size()) changes.kept[old] = true;
+    if (present > next_new && old == next) changes.added.insert(old);
+    next = old + 1;
+    next_new = present + 1;
+  }
+  return changes;
+}
+
 }  // namespace
 
 bool is_given_code(const Ladder& ladder, const Source& source, const Step& step,
@@ -97,31 +132,25 @@ bool is_given_code(const Ladder& ladder, const Source& source, const Step& step,
 
 std::set<int> untouched_todos(const Ladder& ladder, const Source& source, const Step& step,
                               const std::string& text) {
-  const auto given = given_of(ladder, source, step);
   const auto lines = code_lines(text, source.comment());
-  const std::vector<std::string_view> a(given.lines.begin(), given.lines.end()),
-      b(lines.begin(), lines.end());
-  std::vector<bool> kept(a.size());
-  std::set<size_t> added;  // before which of the given lines there are new ones, and none is gone
-  size_t next = 0, next_new = 0;
-  auto pairs = common_lines(a, b);
-  pairs.emplace_back(a.size(), b.size());
-  for (const auto& [old, present] : pairs) {
-    if (old < a.size()) kept[old] = true;
-    if (present > next_new && old == next) added.insert(old);
-    next = old + 1;
-    next_new = present + 1;
-  }
+  const auto given = given_of(ladder, source, step);
+  const auto changes = changes_of(given, lines);
   std::set<int> untouched;
   for (const auto& [todo, places] : given.places) {
-    const bool same = std::ranges::all_of(places, [&](const auto& place) {
-      const auto [begin, end] = place;
-      if (begin == end) return !added.contains(begin);
-      bool whole = kept[begin];
-      for (size_t i = begin + 1; i < end; ++i) whole = whole && kept[i] && !added.contains(i);
-      return whole;
-    });
-    if (same) untouched.insert(todo);
+    if (!std::ranges::all_of(places, [&](const auto& place) { return changes.spare(place); })) {
+      continue;
+    }
+    // Where a neighbour's code is replaced, code added beside it shows only against the neighbour's
+    // solution.
+    std::set<int> others(step.todos.begin(), step.todos.end());
+    others.erase(todo);
+    const auto solved = given_of(ladder, source, step, others);
+    const auto additions = changes_of(solved, lines).added;
+    if (std::ranges::none_of(solved.places.at(todo), [&](const auto& place) {
+          return place.first == place.second && additions.contains(place.first);
+        })) {
+      untouched.insert(todo);
+    }
   }
   return untouched;
 }
