@@ -38,7 +38,7 @@ void collect(pid_t process, const std::string& word, std::vector<pid_t>& found) 
 class Cluster {
  public:
   Cluster(const fs::path& folder, const ChaosOptions& options)
-      : folder_(folder), lab_(Lab::start({.gpus_per_node = 2})) {
+      : folder_(folder), epochs_(options.epochs), lab_(Lab::start({.gpus_per_node = 2})) {
     const auto ladder = load_ladder(options.ladder);
     make_course(folder_, ladder, "", options.venv, [&](const std::string& name) {
       return name == "solution_07" ? options.trials.program : fs::path();
@@ -48,8 +48,8 @@ class Cluster {
   std::string submit() const {
     return std::string(trim(
         ask({"sbatch", "--parsable", "--gres=gpu:2", "solutions/07_multi_node/07_multi_node.sbatch",
-             "--config", small_config(folder_).string(), "--epochs", "30", "--checkpoint-every",
-             "10", "--device", "cpu"})));
+             "--config", small_config(folder_).string(), "--epochs", std::to_string(epochs_),
+             "--checkpoint-every", "10", "--device", "cpu"})));
   }
 
   JobRecord record(const std::string& job) const {
@@ -94,6 +94,7 @@ class Cluster {
   }
 
   const fs::path& folder_;
+  size_t epochs_;
   Lab lab_;
 };
 

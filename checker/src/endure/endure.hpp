@@ -41,6 +41,7 @@ struct ChaosOptions {
   std::filesystem::path ladder;  ///< the folder with the job scripts' source
   std::filesystem::path venv;    ///< with torchrun
   size_t disturbances = 3;       ///< of one job, at most
+  size_t epochs = 30;            ///< of a job; a disturbance comes within its first ten seconds
 };
 
 /// Each trial is step 07's job on a lab of two nodes with two ranks each, to which some
