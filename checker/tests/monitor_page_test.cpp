@@ -132,7 +132,7 @@ TEST(MonitorPage, WithoutStepsOrSamplesIsAPage) {
   EXPECT_THAT(page_of(run), HasSubstr("No step was recorded"));
 }
 
-// What the largest run would leave: 64 ranks, 100,000 steps.
+// What a long run on many GPUs leaves: 64 ranks, 20,000 steps.
 TEST(MonitorPage, OfALongRunOnManyRanksStaysSmall) {
   const auto run = healthy_run({.ranks = 64, .steps = 20'000, .gpus = true, .detailed = 1000});
   const auto page = page_of(run);

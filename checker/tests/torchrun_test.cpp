@@ -51,7 +51,7 @@ TEST_F(TorchrunTest, IsAskedOnce) {
   EXPECT_EQ(read_file(folder_.path() / "asked"), "asked\n");
 }
 
-// Each ask() is that of a new process; how often the program itself was asked is counted.
+// Each runs() asks in a new process; how often the program itself was asked is counted.
 class OwnTorchrunTest : public ::testing::Test {
  protected:
   OwnTorchrunTest() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "jobs/torchrun.hpp"
 #include "support/text.hpp"
 
 namespace checker::testing {
@@ -19,10 +20,10 @@ fs::path solution(int number) {
 }
 
 std::string torchrun() {
-  const std::string find =
-      "for t in " + shell_quote(VENV_TORCHRUN) +
-      " torchrun; do \"$t\" --help >/dev/null 2>&1 && echo \"$t\" && break; done";
-  return std::string(trim(run_program({"sh", "-c", find}).text));
+  Project project;
+  project.source = PROJECT_FOLDER;
+  if (!why_own_not_running(project)) return own_torchrun(project).string();
+  return why_not_running("torchrun") ? "" : "torchrun";
 }
 
 std::vector<double> TrainerOutcome::numbers_after(const std::string& phrase, size_t rank) const {

@@ -71,8 +71,8 @@ std::optional<std::string> why_own_not_running(const Project& project) {
     return std::nullopt;
   }
   auto why = why_not_running(torchrun);
-  if (!why)
-    std::ofstream(mark) << "torchrun gave its help\n";  // Or not: the folder may be another's.
+  // Where the folder is another's it stays unwritten, and the next check asks again.
+  if (!why) std::ofstream(mark) << "torchrun gave its help\n";
   return why;
 }
 

@@ -135,6 +135,14 @@ std::string Instructor::belongings() const {
   return join(all, "\n");
 }
 
+Protections without(const std::vector<bool Protections::*>& aims) {
+  Protections left;
+  for (const auto aim : aims) left.*aim = false;
+  // The course may lie in a folder that only root looks into.
+  if (!left.sight) left.rights = false;
+  return left;
+}
+
 uint32_t hostile_user() { return 30'000 + static_cast<uint32_t>(::getpid()) % 30'000; }
 
 std::string left_behind() {
@@ -195,6 +203,18 @@ std::string HostileTest::judged(grade::Task task) const {
   EXPECT_EQ(status, 0) << all;
   fs::remove(said);
   return all;
+}
+
+std::string HostileTest::judged(const std::string& program, const Protections& protections,
+                                bool built_once) const {
+  write_file(folder_.path() / "hand-in" / "02.cpp", program);
+  auto what = task();
+  what.protections = protections;
+  if (built_once) {
+    what.programs = folder_.path() / "programs";
+    fs::create_directories(what.programs);
+  }
+  return judged(std::move(what));
 }
 
 void HostileTest::expect_no_points(const std::string& said) {

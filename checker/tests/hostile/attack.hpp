@@ -46,6 +46,9 @@ class Instructor {
   uint16_t port_ = 0;
 };
 
+/// What is left where these are off, and what must be off with them.
+Protections without(const std::vector<bool Protections::*>& aims);
+
 /// The judgement's user, whom nobody else is: tests run side by side.
 uint32_t hostile_user();
 
@@ -60,6 +63,10 @@ class HostileTest : public BoxedTest {
   grade::Task task() const;
   /// All lines that the worker says, a process of its own as always, or why it cannot.
   std::string judged(grade::Task task) const;
+  /// The same of a hand-in that is this program. built_once: the next one, of the same text, is not
+  /// built again.
+  std::string judged(const std::string& program, const Protections& protections,
+                     bool built_once) const;
   /// The finding and no more: what a student is told.
   static void expect_no_points(const std::string& said);
 

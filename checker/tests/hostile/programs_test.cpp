@@ -105,14 +105,10 @@ class HostileProgram : public HostileTest, public ::testing::WithParamInterface<
   std::pair<bool, std::string> attack(const Protections& protections) {
     const Instructor instructor(instructors());
     const auto& how = GetParam();
-    write_file(folder_.path() / "hand-in" / "02.cpp",
-               instructor.filled(program_of(how.before, how.code)));
     const auto before = instructor.belongings();
-    auto what = task();
-    what.protections = protections;
-    // What aims at the running program is built once.
-    if (!*how.before) what.programs = folder_.path() / "programs";
-    const auto said = judged(what);
+    const bool aims_at_the_build = *how.before != 0;
+    const auto said = judged(instructor.filled(program_of(how.before, how.code)), protections,
+                             /*built_once=*/!aims_at_the_build);
     const bool harmed = said.find("exit status 77") != std::string::npos;
     if (!harmed) {
       EXPECT_EQ(instructor.belongings(), before);
@@ -123,12 +119,7 @@ class HostileProgram : public HostileTest, public ::testing::WithParamInterface<
 };
 
 TEST_P(HostileProgram, DoesNoHarm) {
-  fs::create_directories(folder_.path() / "programs");
-  Protections without;
-  for (const auto aim : GetParam().aims) without.*aim = false;
-  // The course may lie in a folder that only root looks into.
-  if (!without.sight) without.rights = false;
-  const auto [harmed, words] = attack(without);
+  const auto [harmed, words] = attack(without(GetParam().aims));
   EXPECT_TRUE(harmed) << "no attack at all: " << words;
   const auto [harmed_here, said] = attack({});
   EXPECT_FALSE(harmed_here) << said;

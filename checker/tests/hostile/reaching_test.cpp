@@ -1,7 +1,6 @@
 // What programs reach for while they run: what they may not see and may not touch. What the same
 // protections keep away is tried by one program, each attempt in a process of its own.
 #include "hostile/attack.hpp"
-#include "support/files.hpp"
 
 namespace checker::testing {
 namespace {
@@ -116,13 +115,9 @@ class ReachingProgram : public HostileTest, public ::testing::WithParamInterface
   std::pair<Names, std::string> attack(const Protections& protections) {
     const Instructor instructor(instructors());
     const auto& attempts = GetParam().attempts;
-    write_file(folder_.path() / "hand-in" / "02.cpp",
-               instructor.filled(program_that_tries(attempts)));
     const auto before = instructor.belongings();
-    auto what = task();
-    what.protections = protections;
-    what.programs = folder_.path() / "programs";  // Built once.
-    const auto said = judged(what);
+    const auto said = judged(instructor.filled(program_that_tries(attempts)), protections,
+                             /*built_once=*/true);
     Names harmed;
     for (size_t i = 0; i < attempts.size(); ++i) {
       const fs::path trace = instructor.filled(attempts[i].trace);
@@ -138,14 +133,9 @@ class ReachingProgram : public HostileTest, public ::testing::WithParamInterface
 };
 
 TEST_P(ReachingProgram, DoesNoHarm) {
-  fs::create_directories(folder_.path() / "programs");
-  Protections without;
-  for (const auto aim : GetParam().aims) without.*aim = false;
-  // The course may lie in a folder that only root looks into.
-  if (!without.sight) without.rights = false;
   Names all;
   for (const auto& attempt : GetParam().attempts) all.emplace_back(attempt.name);
-  const auto [harmed, words] = attack(without);
+  const auto [harmed, words] = attack(without(GetParam().aims));
   EXPECT_EQ(harmed, all) << "no attack at all: " << words;
   const auto [harmed_here, said] = attack({});
   EXPECT_THAT(harmed_here, IsEmpty()) << said;
