@@ -3,7 +3,12 @@
 # checker. It is sourced with root, log, venv, build, config (cpu, cuda or sanitize), tests (ON or OFF),
 # python (ON, OFF or torchrun), prefixes (of CMAKE_PREFIX_PATH), torchrun_runs, fail and say.
 # shellcheck disable=SC2154
-torch=2.11.0 options=() used_by_tests=() tests_packages=''
+torch=2.11.0 options=() used_by_tests=() beside=()
+# Python's torch loads these libraries even where no GPU is; torchrun needs nothing else.
+torchrun_needs=(typing_extensions 'cuda-toolkit[cublas,cufft,cufile,curand,cusparse]==13.0.2' nvidia-cudnn-cu13==9.19.0.56
+  nvidia-cusparselt-cu13==0.8.0 nvidia-nccl-cu13==2.28.9 nvidia-nvshmem-cu13==3.4.5)
+# What the rest of Python's torch imports, and the tests' scripts. Triton, most of the whole wheel's size, is for GPUs.
+python_needs=(numpy safetensors filelock fsspec jinja2 networkx setuptools sympy)
 
 stage() {  # stage TITLE COMMAND...: one calm line; what the command says goes to the log
   local title=$1 start=$SECONDS result='done'; shift
@@ -20,6 +25,19 @@ explain() {  # explain WHAT MEND: why the last stage failed, as far as its outpu
     *'emporary failure'*|*'ould not resolve'*|*unreachable*|*onnection*|*'from versions: none'*|*roxy*) fail "$1: no network. Mend: $2" ;;
     *) tail -n 15 "$log" >&2; fail "$1. Mend: $2 (Everything it said is in $log.)" ;;
   esac
+}
+do_beside() {  # do_beside NAME COMMAND...: while the set-up goes on, with a log of its own
+  local log=$log.$1
+  "${@:2}" 2>"$log.said" &
+  beside+=("$!:$log.said")
+}
+await_beside() {
+  local one failed=''
+  for one in ${beside[@]+"${beside[@]}"}; do
+    wait "${one%%:*}" || failed=yes
+    cat "${one#*:}" >&2
+  done
+  if [ -n "$failed" ]; then exit 1; fi
 }
 enough_space() {
   local free; free=$(df -Pk "$root" | awk 'NR == 2 {print int($4 / 1048576)}')
@@ -73,16 +91,10 @@ apt_packages() {
   fi
   apt_missing "${names[@]}"
   if [ ${#missing[@]} != 0 ]; then apt_install "installing ${#missing[@]} packages with apt" "${missing[@]}"; fi
-  # What tests only run comes while LibTorch does, with a log of its own.
   apt_missing ${used_by_tests[@]+"${used_by_tests[@]}"}
   if [ ${#missing[@]} != 0 ]; then
-    log=$log.tests apt_install "installing ${#missing[@]} packages for the tests" "${missing[@]}" 2>"$log.tests.said" &
-    tests_packages=$!
+    do_beside packages apt_install "installing ${#missing[@]} packages for the tests" "${missing[@]}"
   fi
-}
-await_tests_packages() {
-  if [ -z "$tests_packages" ]; then return 0; fi
-  wait "$tests_packages"; cat "$log.tests.said" >&2
 }
 in_venv() {  # in_venv MARK TITLE PACKAGE...: pip, once for each mark; a .venv without marks is made anew
   local mark=$venv/.has-$1 title=$2 python; shift 2
@@ -113,8 +125,8 @@ libtorch() {
     if is_libtorch "$place"; then return 0; fi
   done
   if [ -n "$theirs" ] && [ "${theirs#"$venv"}" = "$theirs" ]; then say "python3's torch is not the LibTorch $torch that is needed; that goes into .venv"; fi
-  # Python itself can import only the whole wheel; C++ programs for CPUs do with a third of it.
-  if [ "$config" = cuda ] || [ "$python" = ON ]; then
+  # C++ programs for CPUs need only a third of the whole wheel.
+  if [ "$config" = cuda ]; then
     [ -e "$venv/.has-whole" ] || enough_space 9
     in_venv whole "installing LibTorch $torch (4.5 GB)" torch==$torch numpy safetensors
   elif ! [ -e "$venv/.has-whole" ]; then
@@ -135,17 +147,23 @@ cuda_toolkit() {
   ln -sfn lib "$kit/lib64"
   options+=("-DCUDAToolkit_ROOT=$kit" "-DCMAKE_CUDA_COMPILER=$kit/bin/nvcc")
 }
-working_torchrun() {  # Python's torch loads these libraries even where no GPU is; it needs nothing else
-  local library packages=(typing_extensions 'cuda-toolkit[cublas,cufft,cufile,curand,cusparse]==13.0.2')
+working_torchrun() {
   if torchrun_runs; then return 0; fi
-  for library in cudnn-cu13==9.19.0.56 cusparselt-cu13==0.8.0 nccl-cu13==2.28.9 nvshmem-cu13==3.4.5; do
-    packages+=("nvidia-$library")
-  done
   enough_space 4
   cpu_torch
-  in_venv torchrun "installing what torchrun needs (2.2 GB)" "${packages[@]}"
+  in_venv torchrun "installing what torchrun needs (2.2 GB)" "${torchrun_needs[@]}"
   torchrun_runs || fail "torchrun does not run: $("$venv/bin/torchrun" --help 2>&1 | tail -n 1)" \
     "Fix: delete $venv, then run this again."
+}
+python_for_tests() {
+  # LibTorch from elsewhere comes with the Python that it belongs to.
+  if [ -e "$venv/.has-cpu" ] && ! [ -e "$venv/.has-whole" ]; then
+    in_venv torchrun "installing what torchrun needs (2.2 GB)" "${torchrun_needs[@]}"
+    in_venv python "installing what Python's torch needs" "${python_needs[@]}"
+  fi
+  # Without them the slides and TensorBoard's files are not tested, and their tests say so.
+  (slides_tools) || say "going on without the slides"
+  (in_venv tensorboard "installing TensorBoard" tensorboard==2.20.0) || say "going on without TensorBoard"
 }
 slides_tools() {  # Sphinx and what belongs to it; anew where a newer course asks for something else
   if [ "$root/slides/requirements.txt" -nt "$venv/.has-slides" ]; then rm -f "$venv/.has-slides"; fi
@@ -154,8 +172,10 @@ slides_tools() {  # Sphinx and what belongs to it; anew where a newer course ask
 set_up() {
   say "setting up build/$config, once (its tools write to build/setup.log)"
   rm -f "$build/set-up"
+  trap wait EXIT  # what runs beside is never left behind
   enough_space 2
   if [ "$tests" = ON ]; then
+    [ -e "$venv/.has-python" ] || enough_space 9
     used_by_tests=(clang-format clang-tidy shellcheck iproute2 procps python3-jsonschema chromium)
     # Job scripts are tried on a Slurm of their own; one that a site brought is left as it is.
     command -v sbatch >/dev/null || used_by_tests+=(slurm-wlm munge)
@@ -166,14 +186,10 @@ set_up() {
   libtorch
   if [ "$python" = torchrun ]; then working_torchrun; fi
   if [ "$config" = cuda ]; then cuda_toolkit; fi
-  # Without them the slides and TensorBoard's files are not tested, and their tests say so.
-  if [ "$tests" = ON ]; then
-    (slides_tools) || say "going on without the slides"
-    (in_venv tensorboard "installing TensorBoard" tensorboard==2.20.0) || say "going on without TensorBoard"
-  fi
+  # Tests only run this: it comes while the checker is built.
+  if [ "$tests" = ON ]; then do_beside python python_for_tests; fi
   if [ "$tests" = ON ]; then options+=(-DWORLDSIZE_TESTS=ON -DWORLDSIZE_BENCHMARKS=ON); fi
   if [ ${#prefixes[@]} != 0 ]; then options+=("-DCMAKE_PREFIX_PATH=$(IFS=';'; echo "${prefixes[*]}")"); fi
-  await_tests_packages  # formatting's test asks for its program when it is configured
   local configure=(cmake -S "$root" --preset "$config" -Wno-dev ${options[@]+"${options[@]}"})
   # What an interrupted or different set-up left in the cache is tried as it is, then thrown away.
   if ! [ -e "$build/build.ninja" ] || ! stage "configuring build/$config again" "${configure[@]}"; then
@@ -181,6 +197,7 @@ set_up() {
       explain "CMake cannot configure the project" "as the lines above say."
   fi
   stage "building the checker" cmake --build "$build" --target checker || explain "the checker does not build" "as the lines above say."
+  await_beside
   if [ "$config" != sanitize ]; then ln -sfn "$config/compile_commands.json" "$root/build/compile_commands.json"; fi
   echo "tests $tests" >"$build/set-up"
 }

@@ -184,7 +184,7 @@ void expect_endured(const endure::Outcome& outcome, size_t trials) {
 }
 
 TEST(Endurance, KilledRunsAreResumedBitForBit) {
-  expect_endured(endure::kill_ranks({.program = solution(7), .count = 4, .seed = 1}), 4);
+  expect_endured(endure::kill_ranks({.program = solution(7), .count = 2, .seed = 1}), 2);
 }
 
 TEST(Endurance, DamagedCheckpointsAreNoticedAndNamed) {

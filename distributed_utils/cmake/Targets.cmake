@@ -65,10 +65,15 @@ function(worldsize_cuda_library target)
   target_compile_options(${target} PRIVATE -Xcompiler=-Wall,-Wextra,-Wno-unused-function)
 endfunction()
 
-# worldsize_benchmark(<name> <sources>...): a Google Benchmark program over torch, optimised.
+# worldsize_benchmark(<name> <sources>...): a Google Benchmark program over torch, optimised. Tests
+# need none, so they are built by the target benchmarks alone.
+if(NOT TARGET benchmarks)
+  add_custom_target(benchmarks)
+endif()
 function(worldsize_benchmark target)
   worldsize_precompiled_torch(torch_pch)
-  add_executable(${target} ${ARGN})
+  add_executable(${target} EXCLUDE_FROM_ALL ${ARGN})
+  add_dependencies(benchmarks ${target})
   worldsize_target(${target})
   target_link_libraries(${target} PRIVATE LibTorch::torch benchmark::benchmark)
   target_precompile_headers(${target} REUSE_FROM torch_pch)

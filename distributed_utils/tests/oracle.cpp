@@ -1,6 +1,7 @@
 #include "oracle.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <array>
 #include <cstdio>
@@ -29,42 +30,46 @@ Output run(const std::string& command) {
   while (const size_t size = fread(buffer.data(), 1, buffer.size(), pipe)) {
     output.text.append(buffer.data(), size);
   }
-  output.status = pclose(pipe);
+  const int status = pclose(pipe);
+  output.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return output;
 }
 
-/// The first Python that has torch: the one named in the environment, the tests' own, the system's.
-const std::optional<std::string>& python() {
-  static const std::optional<std::string> found = []() -> std::optional<std::string> {
-    const char* named = std::getenv("ORACLE_PYTHON");
-    for (const std::string& candidate :
-         {std::string(named != nullptr ? named : ""), std::string(ORACLE_VENV "/bin/python3"),
-          std::string("python3")}) {
-      if (candidate.empty()) continue;
-      const auto probe =
-          run(quoted(candidate) + " -c 'import torch; print(torch.__version__)' 2>/dev/null");
-      if (probe.status == 0 && probe.text.starts_with("2.11.")) return candidate;
-    }
-    return std::nullopt;
-  }();
+constexpr int kNoTorch = 77, kNoProgram = 127;
+
+/// Runs a script, if torch 2.11 can be imported: loading it takes two seconds, so it is not asked
+/// before.
+constexpr const char* kStart = R"(import runpy, sys
+try:
+    import torch
+    assert torch.__version__.startswith("2.11.")
+except Exception:
+    sys.exit(77)
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__"))";
+
+/// The Pythons that may have torch: the one named in the environment, the tests' own, the system's.
+std::vector<std::string> pythons() {
+  std::vector<std::string> found{ORACLE_VENV "/bin/python3", "python3"};
+  if (const char* named = std::getenv("ORACLE_PYTHON")) found.insert(found.begin(), named);
   return found;
 }
 
 }  // namespace
 
-bool available() { return python().has_value(); }
-
 std::optional<nlohmann::json> json(const std::string& script,
                                    const std::vector<std::string>& arguments) {
-  if (!available()) return std::nullopt;
-  std::string command = quoted(*python()) + " " + quoted(ORACLE_SCRIPTS "/" + script);
-  for (const auto& argument : arguments) command += " " + quoted(argument);
-  const auto output = run(command);
-  if (output.status != 0) {
-    ADD_FAILURE() << command << " failed:\n" << output.text;
+  std::string words = " -c " + quoted(kStart) + " " + quoted(ORACLE_SCRIPTS "/" + script);
+  for (const auto& argument : arguments) words += " " + quoted(argument);
+  for (const auto& python : pythons()) {
+    const auto output = run(quoted(python) + words);
+    if (output.status == kNoTorch || output.status == kNoProgram) continue;
+    if (output.status == 0) return nlohmann::json::parse(output.text);
+    ADD_FAILURE() << python << " " << script << " ended with status " << output.status << ":\n"
+                  << output.text;
     return nlohmann::json::array();
   }
-  return nlohmann::json::parse(output.text);
+  return std::nullopt;
 }
 
 }  // namespace oracle

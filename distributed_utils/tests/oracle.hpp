@@ -1,6 +1,5 @@
 #pragma once
 /// Python's torch as the oracle of what this library imitates.
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -10,9 +9,6 @@ namespace oracle {
 
 inline constexpr const char* kMissing =
     "no python3 with torch 2.11.0 to compare with; ./workbook test installs one where pip can";
-
-/// True if a Python with torch is there.
-bool available();
 
 /// Runs tests/oracle/<script> and returns the JSON that it prints; nullopt without such a Python. A
 /// script that fails fails the test.

@@ -94,7 +94,7 @@ cxxopts::Options verify_command() {
   options.add_options()("todo", "Only entries of this TODO; repeat it for several",
                         cxxopts::value<std::vector<int>>(), "N");
   options.add_options()(
-      "quick", "Only the few that every test run judges: every TODO and every kind of finding");
+      "quick", "Only the few that every test run judges: every TODO, every finding of trainers");
   options.add_options()("trainers", "Only trainers");
   options.add_options()("jobs", "Only job scripts, which need a Slurm to rehearse on");
   options.add_options()("again", "Also judge what did not change since its last verdict");

@@ -50,7 +50,8 @@ def write(path, tensors):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(run, (folder,), nprocs=WORLD)
+        # Forked, because each new Python would load torch again.
+        mp.start_processes(run, (folder,), nprocs=WORLD, start_method="fork")
         tensors = {}
         for rank in range(WORLD):
             for name, tensor in torch.load(f"{folder}/{rank}.pt", weights_only=True).items():

@@ -1,0 +1,170 @@
+// Every rule of job scripts, on what a job would have left behind: verify runs such jobs for real.
+#include <gmock/gmock.h>
+
+#include "files.hpp"
+#include "judge/job_rules.hpp"
+
+namespace checker {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+constexpr size_t kGpus = 4;
+
+// A job of the solution on two nodes, as the witnesses of torchrun and of the trainer saw it.
+JobSeen right_job(const std::string& number = "7") {
+  JobSeen job;
+  job.state = "COMPLETED";
+  job.hosts = {"n1", "n2"};
+  for (const auto& host : job.hosts) {
+    std::map<std::string, std::string> told{{"SLURM_GPUS_ON_NODE", "4"},
+                                            {"CUDA_VISIBLE_DEVICES", "0,1,2,3"},
+                                            {"MASTER_ADDR", "n1"},
+                                            {"MASTER_PORT", "2000" + number}};
+    job.launchers.push_back(
+        {.host = host,
+         .arguments = {"--nnodes=2", "--rdzv-id=" + number, "--rdzv-endpoint=n1:2000" + number},
+         .environment = told,
+         .log = {}});
+    for (size_t gpu = 0; gpu < kGpus; ++gpu) {
+      told["RANK"] = std::to_string(job.trainers.size());
+      told["WORLD_SIZE"] = "8";
+      job.trainers.push_back({.host = host, .arguments = {}, .environment = told, .log = {}});
+    }
+  }
+  return job;
+}
+
+// The TODOs and ids of what is found.
+std::vector<std::pair<int, std::string>> found(const JobSeen& job,
+                                               const JobSeen& other = right_job("8"),
+                                               const std::vector<double>& reported = {2, 1}) {
+  static const auto ladder = load_ladder(testing::project_ladder());
+  std::vector<std::pair<int, std::string>> all;
+  for (const auto& finding : judge_job({.job = job,
+                             .other = other,
+                             .ladder = ladder,
+                             .step = ladder.steps.back(),
+                             .gpus_per_node = kGpus,
+                             .reported = reported,
+                             .alone = {2, 1}})) {
+    all.emplace_back(finding.todo, finding.id);
+  }
+  return all;
+}
+
+// Whatever torchrun was told at its rendezvous endpoint.
+JobSeen meeting_at(const std::string& first, const std::string& second) {
+  auto job = right_job();
+  job.launchers[0].arguments.back() = "--rdzv-endpoint=" + first;
+  job.launchers[1].arguments.back() = "--rdzv-endpoint=" + second;
+  return job;
+}
+
+void set_everywhere(JobSeen& job, const std::string& variable, const std::string& value) {
+  for (auto* starts : {&job.launchers, &job.trainers}) {
+    for (auto& start : *starts) start.environment[variable] = value;
+  }
+}
+
+TEST(JobRules, FindNothingInTheSolutionsJob) { EXPECT_THAT(found(right_job()), ElementsAre()); }
+
+TEST(JobRules, GpusAreAskedForAndSeen) {
+  auto job = right_job();
+  set_everywhere(job, "SLURM_GPUS_ON_NODE", "1");
+  EXPECT_THAT(found(job), ElementsAre(Pair(14, "gpus_not_asked_for")));
+  job = right_job();
+  set_everywhere(job, "CUDA_VISIBLE_DEVICES", "0");
+  EXPECT_THAT(found(job), ElementsAre(Pair(14, "gpus_not_visible")));
+  for (auto& start : job.trainers) start.environment.erase("CUDA_VISIBLE_DEVICES");
+  EXPECT_THAT(found(job), ElementsAre()) << "CUDA sees all of them";
+  job = right_job();
+  job.refused = "Requested node configuration is not available";
+  EXPECT_THAT(found(job), ElementsAre(Pair(14, "job_refused")));
+}
+
+TEST(JobRules, NodesMeetAtTheFirst) {
+  using Job = JobSeen;
+  const std::vector<std::pair<Job, std::string>> wrong{
+      {meeting_at("", ""), "master_not_set"},
+      {meeting_at("n1", "n1"), "master_not_set"},
+      {meeting_at("localhost:20007", "localhost:20007"), "master_is_localhost"},
+      {meeting_at("127.0.1.1:20007", "127.0.1.1:20007"), "master_is_localhost"},
+      {meeting_at("n1:20007", "n2:20007"), "masters_differ"},
+      {meeting_at("n2:20007", "n2:20007"), "master_not_first_node"},
+      {meeting_at("n1:20007", "n1:20009"), "ports_differ"},
+      {meeting_at("n1:7", "n1:7"), "port_not_usable"},
+      {meeting_at("n1:70000", "n1:70000"), "port_not_usable"}};
+  for (auto [job, id] : wrong) {
+    if (id == "master_not_set") {  // else the environment says it as well
+      set_everywhere(job, "MASTER_ADDR", "");
+      set_everywhere(job, "MASTER_PORT", "");
+    }
+    EXPECT_THAT(found(job), ElementsAre(Pair(15, id)));
+  }
+  EXPECT_THAT(found(right_job(), right_job("7")), ElementsAre(Pair(15, "port_of_every_job")));
+}
+
+// Slurm's own ranks have no torchrun: the environment tells them.
+TEST(JobRules, RanksThatSlurmStartsMeetByTheEnvironment) {
+  auto job = right_job();
+  job.launchers.clear();
+  for (size_t i = 0; i < job.trainers.size(); ++i) {
+    auto& told = job.trainers[i].environment;
+    told.erase("RANK");
+    told.erase("WORLD_SIZE");
+    told["SLURM_PROCID"] = std::to_string(i);
+    told["SLURM_NTASKS"] = "8";
+  }
+  EXPECT_THAT(found(job), ElementsAre());
+  job.trainers.back().environment["MASTER_PORT"] = "20009";
+  EXPECT_THAT(found(job), ElementsAre(Pair(15, "ports_differ")));
+}
+
+TEST(JobRules, OneRankForEachGpuInOneWorld) {
+  auto job = right_job();
+  job.launchers.push_back(job.launchers.front());
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "torchrun_once_per_task")));
+  job = right_job();
+  job.launchers[1].arguments[1] = "--rdzv_id=n2";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "rdzv_ids_differ")));
+  job = right_job();
+  job.launchers[1].arguments[0] = "--nnodes=1";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "nnodes_differ")));
+  job = right_job();
+  job.trainers.resize(kGpus);
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "not_a_rank_per_gpu")));
+  job = right_job();
+  for (auto& start : job.trainers) start.environment["WORLD_SIZE"] = "4";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "several_worlds")));
+  job = right_job();
+  job.trainers[5].environment["RANK"] = "4";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "several_worlds")));
+}
+
+TEST(JobRules, TwoNodes) {
+  auto job = right_job();
+  job.hosts.resize(1);
+  job.launchers.resize(1);
+  job.trainers.resize(kGpus);
+  set_everywhere(job, "WORLD_SIZE", "4");
+  EXPECT_THAT(found(job), ElementsAre(Pair(17, "not_two_nodes")));
+}
+
+TEST(JobRules, TheEndAndTheLossesCountWhereNothingElseIsWrong) {
+  auto job = right_job();
+  job.state = "FAILED";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "job_fails")));
+  job.out_of_time = true;
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "job_stands_still")));
+  EXPECT_THAT(found(right_job(), right_job("8"), {2, 1.001}),
+              ElementsAre(Pair(16, "loss_not_that_of_one_rank")));
+  EXPECT_THAT(found(right_job(), right_job("8"), {2}),
+              ElementsAre(Pair(16, "loss_not_that_of_one_rank")));
+  set_everywhere(job, "CUDA_VISIBLE_DEVICES", "0");
+  EXPECT_THAT(found(job), ElementsAre(Pair(14, "gpus_not_visible")));
+}
+
+}  // namespace
+}  // namespace checker
