@@ -18,10 +18,22 @@ constexpr std::array<size_t, 3> kTrain{41, 43, 47}, kValidation{17, 19, 23}, kTe
 // Written out, because the standard's distributions differ between libraries.
 size_t below(std::mt19937_64& random, size_t bound) { return random() % bound; }
 
+// The i-th word comes as often as 1 / i. This much can be learned, so that the validation loss falls
+// before it rises again: with 1 of 160 secrets its best epoch was the first at all world sizes, with
+// 17 the last. Words that are equally likely made it the first in a third of them.
+char word(std::mt19937_64& random) {
+  constexpr size_t kWords = 19, kOften = 5040;
+  size_t all = 0;
+  for (size_t i = 1; i <= kWords; ++i) all += kOften / i;
+  size_t drawn = below(random, all), i = 1;
+  for (; drawn >= kOften / i; ++i) drawn -= kOften / i;
+  return static_cast<char>('a' + i - 1);
+}
+
 std::string words(std::mt19937_64& random, size_t count) {
   std::string text;
   for (size_t i = 0; i < count; ++i) {
-    text += static_cast<char>('a' + below(random, 19));
+    text += word(random);
     text += ' ';
   }
   return text + '\n';
@@ -49,7 +61,7 @@ std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path&
                          "\nwidth: 8\nheads: 2\nlayers: 1\n"
                          "feed_forward: 16\ndropout: 0\nsequence_length: " +
                          std::to_string(kSequence) + "\nstride: " + std::to_string(kStride) +
-                         "\nlearning_rate: 2e-2\nthreads: 1\n");
+                         "\nlearning_rate: 15e-3\nthreads: 1\n");
   return {"--config",    config.string(), "--data", data.string(),
           "--precision", "fp64",          "--seed", std::to_string(random() % 1'000'000)};
 }

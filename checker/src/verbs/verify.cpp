@@ -98,6 +98,8 @@ cxxopts::Options verify_command() {
   options.add_options()("trainers", "Only trainers");
   options.add_options()("jobs", "Only job scripts, which need a Slurm to rehearse on");
   options.add_options()("again", "Also judge what did not change since its last verdict");
+  options.add_options()("seed", "Another seed gives every program other data to train on",
+                        cxxopts::value<uint64_t>()->default_value("0"), "N");
   options.add_options()("shard", "Only the I-th of N parts", text(), "I/N");
   options.add_options()("record", "Write the results into the catalogue's results.tsv");
   options.add_options()("all", "Also list what is as it should be");
@@ -153,6 +155,7 @@ class Verification {
         own_(project.build / "verify.tsv") {
     how_.device = device_;
     how_.build = parsed.count("no-build") == 0;
+    how_.seed = parsed["seed"].as<uint64_t>();
   }
 
   std::vector<KeptResult> judge(const std::vector<Sample>& samples) {
@@ -180,6 +183,8 @@ class Verification {
   }
 
   void record(const std::vector<KeptResult>& results) {
+    // Read again, for another shard may have written meanwhile.
+    published_ = KeptResults(published_results(project_));
     for (const auto& result : results) published_.add(result);
     published_.write();
     terminal::say("Wrote " + project_.shown(published_results(project_)) + ".");
