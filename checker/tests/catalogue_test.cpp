@@ -12,11 +12,7 @@ namespace {
 
 using testing::error_of;
 using ::testing::HasSubstr;
-
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(testing::project_ladder());
-  return loaded;
-}
+using testing::ladder;
 
 const std::vector<CatalogueEntry>& catalogue() {
   static const auto loaded = load_catalogue(testing::project_ladder() / "catalogue", ladder());

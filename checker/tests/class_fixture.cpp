@@ -2,11 +2,6 @@
 
 namespace checker::testing {
 
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(project_ladder());
-  return loaded;
-}
-
 std::set<int> todos() {
   std::set<int> all;
   for (const auto& [number, ignored] : ladder().todos) all.insert(number);

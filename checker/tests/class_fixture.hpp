@@ -1,12 +1,11 @@
 #pragma once
 /// Classes made up for tests.
+#include "files.hpp"
 #include "grade/class_report.hpp"
 #include "student.hpp"
 
 namespace checker::testing {
 
-/// The project's.
-const Ladder& ladder();
 std::set<int> todos();
 
 grade::Student student(const std::string& name, std::vector<Report> reports);

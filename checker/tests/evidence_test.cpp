@@ -9,8 +9,8 @@ namespace checker {
 namespace {
 
 namespace recording = distributed_utils::recording;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 RankSeen read(const LogWriter& writer) {
   const TemporaryFolder folder;

@@ -1,5 +1,6 @@
 #include "files.hpp"
 
+#include "ladder/ladder.hpp"
 #include "support/error.hpp"
 
 namespace checker::testing {
@@ -7,6 +8,11 @@ namespace checker::testing {
 namespace fs = std::filesystem;
 
 fs::path project_ladder() { return fs::path(PROJECT_FOLDER) / "checker" / "ladder"; }
+
+const Ladder& ladder() {
+  static const Ladder loaded = load_ladder(project_ladder());
+  return loaded;
+}
 
 LadderCopy::LadderCopy() { fs::copy(project_ladder(), path(), fs::copy_options::recursive); }
 

@@ -7,10 +7,17 @@
 #include "process/ranks.hpp"
 #include "support/files.hpp"
 
+namespace checker {
+struct Ladder;
+}
+
 namespace checker::testing {
 
 /// The ladder of this project, to be copied and spoilt.
 std::filesystem::path project_ladder();
+
+/// The same, loaded once (ladder/ladder.hpp says what it holds).
+const Ladder& ladder();
 
 /// A copy of the project's ladder in a folder of its own.
 class LadderCopy {

@@ -12,15 +12,15 @@ namespace checker::grade {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Key;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
 
 const std::vector<std::string> kSteps{"02_setup", "05_all_reduce_loss", "07_multi_node"};
 
-class GatherTest : public testing::Test {
+class GatherTest : public ::testing::Test {
  protected:
   void add(const std::string& path, const std::string& text) {
     write_file(folder_.path() / path, text);
@@ -154,7 +154,7 @@ TEST_F(GatherTest, WhatUnpacksWithoutEndIsBrokenOff) {
   write_archive(*this / "bomb.tar.gz", ARCHIVE_FORMAT_TAR_PAX_RESTRICTED,
                 {{"a", zeros}, {"b", zeros}, {"c", zeros}});
   EXPECT_THAT([&] { gather_archive((*this / "bomb.tar.gz").string(), kSteps); },
-              testing::ThrowsMessage<Unreadable>(HasSubstr("larger than 256 MiB")));
+              ::testing::ThrowsMessage<Unreadable>(HasSubstr("larger than 256 MiB")));
 }
 
 TEST_F(GatherTest, ADamagedArchiveIsUnreadable) {

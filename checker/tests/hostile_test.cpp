@@ -9,7 +9,7 @@
 namespace checker {
 namespace {
 
-using testing::Eq;
+using ::testing::Eq;
 
 struct Hostile {
   const char* name;
@@ -61,7 +61,7 @@ Report judge(const std::string& name) {
   return solutions.judge("hostile_" + name, {2});
 }
 
-class HostileProgram : public testing::TestWithParam<Hostile> {};
+class HostileProgram : public ::testing::TestWithParam<Hostile> {};
 
 TEST_P(HostileProgram, GetsAFinding) {
   const auto mark = "hostile-" + std::to_string(getpid());
@@ -86,7 +86,7 @@ TEST(HostileLog, ThatOverflowedIsNotJudged) {
   for (const auto& verdict : report.verdicts) {
     EXPECT_EQ(verdict.state, State::not_judged);
     EXPECT_TRUE(verdict.untried);
-    EXPECT_THAT(verdict.reason, testing::HasSubstr("7 records are missing"));
+    EXPECT_THAT(verdict.reason, ::testing::HasSubstr("7 records are missing"));
   }
 }
 

@@ -40,12 +40,11 @@ JobSeen right_job(const std::string& number = "7") {
 std::vector<std::pair<int, std::string>> found(const JobSeen& job,
                                                const JobSeen& other = right_job("8"),
                                                const std::vector<double>& reported = {2, 1}) {
-  static const auto ladder = load_ladder(testing::project_ladder());
   std::vector<std::pair<int, std::string>> all;
   for (const auto& finding : judge_job({.job = job,
                              .other = other,
-                             .ladder = ladder,
-                             .step = ladder.steps.back(),
+                             .ladder = testing::ladder(),
+                             .step = testing::ladder().steps.back(),
                              .gpus_per_node = kGpus,
                              .reported = reported,
                              .alone = {2, 1}})) {

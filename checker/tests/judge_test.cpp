@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "files.hpp"
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
 #include "judge/job_rules.hpp"
@@ -19,14 +20,10 @@
 namespace checker {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
-
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(PROJECT_FOLDER "/checker/ladder");
-  return loaded;
-}
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::ladder;
+using ::testing::ThrowsMessage;
 
 TEST(CompileErrors, ShowTheFirstAtTheStudentsLine) {
   const std::vector<std::string> clang = {

@@ -16,16 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using testing::ladder;
 
 Project project() {
   Project here;
   here.source = PROJECT_FOLDER;
   return here;
-}
-
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(project().ladder());
-  return loaded;
 }
 
 std::vector<Sample> samples() {

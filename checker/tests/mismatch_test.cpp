@@ -7,7 +7,7 @@
 namespace checker {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 struct Mismatch {
   const char* name;
@@ -42,7 +42,7 @@ const Mismatch kMismatches[] = {
      "all_reduce of 3 float64 (SUM)", "rank 1 has left the program"},
 };
 
-class MismatchTest : public testing::TestWithParam<Mismatch> {};
+class MismatchTest : public ::testing::TestWithParam<Mismatch> {};
 
 Report judge(const std::string& name) {
   static EditedSolutions solutions = [] {

@@ -11,12 +11,8 @@ namespace checker {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::ladder;
 using ::testing::Not;
-
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(testing::project_ladder());
-  return loaded;
-}
 
 std::string trainer(const char* step, Rendering which) {
   return render(ladder(), ladder().trainer, ladder().step(step), which);

@@ -1,6 +1,7 @@
 // A report as people read it.
 #include <gmock/gmock.h>
 
+#include "files.hpp"
 #include "pty.hpp"
 #include "report/json.hpp"
 #include "report/terminal.hpp"
@@ -14,11 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(testing::project_ladder());
-  return loaded;
-}
+using testing::ladder;
 
 // TODO 4 is done, 5 wrong in every detail, 6 waits, 7 is wrong as well.
 Report sampler_report() {

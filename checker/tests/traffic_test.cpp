@@ -49,8 +49,8 @@ TEST(Traffic, TheFindingSaysBothNumbers) {
   const auto finding = missing_traffic({trial(2, {1000})}, 17, 3);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->todo, 3);
-  EXPECT_THAT(finding->evidence, testing::ElementsAre(testing::HasSubstr("4000 bytes"),
-                                                      testing::HasSubstr("17 bytes")));
+  EXPECT_THAT(finding->evidence, ::testing::ElementsAre(::testing::HasSubstr("4000 bytes"),
+                                                        ::testing::HasSubstr("17 bytes")));
 }
 
 }  // namespace

@@ -9,11 +9,6 @@ namespace checker::testing {
 
 namespace fs = std::filesystem;
 
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(project_ladder());
-  return loaded;
-}
-
 fs::path solution(int number) {
   return fs::path(PROGRAM_FOLDER) /
          ("solution_" + ladder().steps.at(static_cast<size_t>(number - 1)).digits());

@@ -14,8 +14,6 @@
 
 namespace checker::testing {
 
-const Ladder& ladder();
-
 /// The program of a step's solution.
 std::filesystem::path solution(int number);
 

@@ -1,5 +1,6 @@
 // From findings and the student's text to verdicts.
 #include "judge/verdicts.hpp"
+#include "files.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +11,7 @@
 namespace checker {
 namespace {
 
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(PROJECT_FOLDER "/checker/ladder");
-  return loaded;
-}
+using testing::ladder;
 
 std::map<int, State> states(const std::vector<Verdict>& verdicts) {
   std::map<int, State> found;

@@ -10,7 +10,7 @@ namespace {
 
 // Ranks that spend a share of each second on a processor, wait for one the other share, and a
 // watchdog that looks at them every 1.05 seconds.
-class WatchdogTest : public testing::Test {
+class WatchdogTest : public ::testing::Test {
  protected:
   void record(const std::string& device) { LogWriter().add(Kind::device, device).write(file_); }
 

@@ -18,9 +18,9 @@ constexpr std::array<size_t, 3> kTrain{41, 43, 47}, kValidation{17, 19, 23}, kTe
 // Written out, because the standard's distributions differ between libraries.
 size_t below(std::mt19937_64& random, size_t bound) { return random() % bound; }
 
-// The i-th word comes as often as 1 / i. This much can be learned, so that the validation loss falls
-// before it rises again: with 1 of 160 secrets its best epoch was the first at all world sizes, with
-// 17 the last. Words that are equally likely made it the first in a third of them.
+// The i-th word comes as often as 1 / i. This much can be learned, so that the validation loss
+// falls before it rises again: with 1 of 160 secrets its best epoch was the first at all world
+// sizes, with 17 the last. Words that are equally likely made it the first in a third of them.
 char word(std::mt19937_64& random) {
   constexpr size_t kWords = 19, kOften = 5040;
   size_t all = 0;
