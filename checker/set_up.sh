@@ -130,6 +130,7 @@ libtorch() {
     [ -e "$venv/.has-whole" ] || enough_space 9
     in_venv whole "installing LibTorch $torch (4.5 GB)" torch==$torch numpy safetensors
   elif ! [ -e "$venv/.has-whole" ]; then
+    if [ "$tests" = ON ] && ! [ -e "$venv/.has-python" ]; then enough_space 9; fi
     cpu_torch
   fi
 }
@@ -175,7 +176,6 @@ set_up() {
   trap wait EXIT  # what runs beside is never left behind
   enough_space 2
   if [ "$tests" = ON ]; then
-    [ -e "$venv/.has-python" ] || enough_space 9
     used_by_tests=(clang-format clang-tidy shellcheck iproute2 procps python3-jsonschema chromium)
     # Job scripts are tried on a Slurm of their own; one that a site brought is left as it is.
     command -v sbatch >/dev/null || used_by_tests+=(slurm-wlm munge)

@@ -40,18 +40,23 @@ no GPU here
 [  SKIPPED ] Suite.OnGpu/1</system-out></testcase>
   <testcase name="A.Silent" status="notrun"><skipped message="Disabled"/><system-out></system-out></testcase>
   <testcase name="A.Off" status="disabled"/>
+  <testcase name="a_script" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>
+    <system-out>looking
+SKIPPED: no such program
+</system-out></testcase>
 </testsuite>)";
 
 TEST(Junit, ListsSkippedTestsWithTheirReasons) {
   const auto report = parse_junit(report_text);
-  EXPECT_EQ(report.tests, 7U);
-  ASSERT_EQ(report.skipped.size(), 4U);
+  EXPECT_EQ(report.tests, 8U);
+  ASSERT_EQ(report.skipped.size(), 5U);
   EXPECT_EQ(report.skipped[0].name, "A.Gpu");
   EXPECT_EQ(report.skipped[0].reason, "no GPU here; <driver> missing");
   EXPECT_EQ(report.skipped[1].name, "Suite.OnGpu/1");
   EXPECT_EQ(report.skipped[1].reason, "no GPU here");
   EXPECT_EQ(report.skipped[2].reason, "Disabled");
   EXPECT_EQ(report.skipped[3].reason, "disabled");
+  EXPECT_EQ(report.skipped[4].reason, "no such program");
 }
 
 TEST(Junit, RefusesWhatIsNone) {

@@ -1,6 +1,7 @@
 #include "junit/junit.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <pugixml.hpp>
 
 #include "support/error.hpp"
@@ -34,6 +35,17 @@ TestReport gtest_report(const std::string& output) {
   return report;
 }
 
+// What a script said last, which is its reason; ctest's own word knows none.
+std::string script_reason(std::string_view output, std::string_view word) {
+  const auto lines = split_lines(trim(output));
+  const std::string_view last = lines.empty() ? word : std::string_view(lines.back());
+  constexpr std::string_view kMark = "skipped: ";
+  const bool marked = last.size() > kMark.size() &&
+                      std::ranges::equal(last.substr(0, kMark.size()), kMark, {},
+                                         [](unsigned char c) { return std::tolower(c); });
+  return std::string(marked ? last.substr(kMark.size()) : last);
+}
+
 }  // namespace
 
 TestReport parse_junit(const std::string& text) {
@@ -51,8 +63,10 @@ TestReport parse_junit(const std::string& text) {
     const auto skipped = test.child("skipped");
     const std::string status = test.attribute("status").as_string();
     if (!said.skipped.empty() || (!skipped && status != "disabled" && status != "notrun")) continue;
-    report.skipped.push_back({test.attribute("name").as_string(),
-                              skipped.attribute("message").as_string(status.c_str())});
+    report.skipped.push_back(
+        {test.attribute("name").as_string(),
+         script_reason(test.child("system-out").text().as_string(),
+                       skipped.attribute("message").as_string(status.c_str()))});
   }
   return report;
 }
