@@ -17,24 +17,33 @@ using namespace distributed_utils;  //@using.distributed_utils
 #endif
 namespace data = torch::data;  //@namespace.data
 
-// Trains for one epoch and returns the mean loss per target.
-double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,  //@train
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();  //@train.zero_grad
+  const auto output = model->forward(input);  //@train.forward
+  const auto loss = task.loss(output, target);
+  loss.mean().backward();  //@train.backward
+  optimizer.step();  //@train.step
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,  //@train
 #if CHECKPOINT
-             torch::Device device, tasks::Progress& progress, tasks::Checkpointing& checkpoints) {  //@train
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress,  //@train
+                   tasks::Checkpointing& checkpoints) {  //@train
   model->train();
-  auto totals = checkpoints.begin_epoch(device);
+  auto totals = checkpoints.begin_epoch(task.no_totals(device));
 #else
-             torch::Device device, tasks::Progress& progress) {  //@train
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress) {  //@train
   model->train();  //@train.mode
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));  //@train.totals
+  auto totals = task.no_totals(device);  //@train.totals
 #endif
   for (auto& batch : loader) {  //@train.batches
-    const auto [input, target] = batch.to(device);  //@train.batch
-    optimizer.zero_grad();  //@train.zero_grad
-    const auto output = model->forward(input);  //@train.forward
-    const auto loss = task.loss(output, target);
-    loss.mean().backward();  //@train.backward
-    optimizer.step();  //@train.step
+    const auto loss = train_step(task, model, optimizer, batch, device);  //@train.take_step
+    schedule.step();
     totals += loss.totals();  //@train.add
     if (!progress.step(loss)) break;  //@train.progress
 #if CHECKPOINT
@@ -45,14 +54,14 @@ double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer
 #if ALL_REDUCE
   all_reduce(totals, ReduceOp::SUM);  //@train.all_reduce
 #endif
-  return (totals[0] / totals[1]).template item<double>();  //@train.return
+  return task.score(totals);  //@train.return
 }
 
-// Returns the mean loss per target over a whole split.
-double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {  //@evaluate
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {  //@evaluate
   const torch::NoGradGuard no_grad;
   model->eval();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));  //@evaluate.totals
+  auto totals = task.no_totals(device);  //@evaluate.totals
   for (auto& batch : loader) {  //@evaluate.batches
     const auto [input, target] = batch.to(device);
     const auto output = model->forward(input);  //@evaluate.forward
@@ -62,7 +71,7 @@ double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Devic
 #if ALL_REDUCE
   all_reduce(totals, ReduceOp::SUM);  //@evaluate.all_reduce
 #endif
-  return (totals[0] / totals[1]).template item<double>();  //@evaluate.return
+  return task.score(totals);  //@evaluate.return
 }
 
 int main(int argc, char** argv) try {  //@main
@@ -84,9 +93,9 @@ int main(int argc, char** argv) try {  //@main
 #endif
 
   const auto task = tasks::make_task(options);  //@task
-  const auto train_set = task->dataset(tasks::Split::train);
-  const auto valid_set = task->dataset(tasks::Split::validation);
-  const auto test_set = task->dataset(tasks::Split::test);  //@test_set
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");  //@test_set
 
   //@todo 4
 #if SAMPLER
@@ -138,9 +147,11 @@ int main(int argc, char** argv) try {  //@main
   const auto optimizer = task->make_optimizer(model->parameters());  //@optimizer
 
   tasks::Progress progress(options, *train_set.size());  //@progress
-  double best_loss = std::numeric_limits<double>::infinity();  //@best_loss
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;  //@best_loss
 #if CHECKPOINT
-  const int64_t first = checkpoints.restore(*model, *optimizer, train_sampler, progress, best_loss);
+  const int64_t first =
+      checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
 #else
   for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {  //@epochs
@@ -150,22 +161,25 @@ int main(int argc, char** argv) try {  //@main
     train_sampler.set_epoch(epoch);  //@set_epoch
 #endif
 #if CHECKPOINT
-    const double train_loss =
-        train(*task, model, *train_loader, *optimizer, device, progress, checkpoints);
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress, checkpoints);
 #else
-    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);  //@train_loss
+    const auto trained =  //@train_loss
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress);  //@train_loss
 #endif
-    const double valid_loss = evaluate(*task, model, *valid_loader, device);  //@valid_loss
+    const auto valid = evaluate(*task, model, *valid_loader, device);  //@valid_loss
+    // This tells the checker and the monitor; it prints nothing.
+    progress.report(trained, valid);  //@report
     //@todo 11
 #if PRINT0
     print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,  //@print.epoch
-           task->format(train_loss), task->format(valid_loss));  //@print.epoch
+           task->format(trained), task->format(valid));  //@print.epoch
 #else
     fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
-                 task->format(train_loss), task->format(valid_loss));
+                 task->format(trained), task->format(valid));
 #endif
-    if (valid_loss < best_loss) {  //@best
-      best_loss = valid_loss;
+    if (valid < best) {  //@best
+      best = valid;
       //@todo 12
 #if SAVE0
       save0(*model, options.output / "model-best.safetensors");  //@save.best
@@ -175,14 +189,15 @@ int main(int argc, char** argv) try {  //@main
     }  //@best.end
   }
 
-  const double test_loss = evaluate(*task, model, *test_loader, device);  //@test_loss
+  const auto test = evaluate(*task, model, *test_loader, device);  //@test_loss
+  progress.report(test);  //@report.test
   //@todo 11
 #if PRINT0
-  print0("best validation loss: {}", task->describe(best_loss));  //@print.best
-  print0("test loss: {}", task->describe(test_loss));  //@print.test
+  print0("best validation loss: {}", task->describe(best));  //@print.best
+  print0("test loss: {}", task->describe(test));  //@print.test
 #else
-  fmt::println("best validation loss: {}", task->describe(best_loss));
-  fmt::println("test loss: {}", task->describe(test_loss));
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
 #endif
   //@todo 12
 #if SAVE0

@@ -51,8 +51,8 @@ int run(int argc, char** argv) try {
     worlds.push_back(replay::replay(*task, read_world(own[i])));
   const nlohmann::json result = {
       {"sizes",
-       {*task->dataset(tasks::Split::train).size(), *task->dataset(tasks::Split::validation).size(),
-        *task->dataset(tasks::Split::test).size()}},
+       {*task->dataset("train").size(), *task->dataset("validation").size(),
+        *task->dataset("test").size()}},
       {"worlds", worlds}};
   std::ofstream file(own[0]);
   file << result.dump() << "\n";

@@ -24,6 +24,10 @@ Flat gradients_of(const std::vector<at::Tensor>& parameters) {
   return flat(gradients);
 }
 
+tasks::Dataset dataset_of(const tasks::Task& task, Split split) {
+  return task.dataset(task.splits().at(static_cast<size_t>(split)));
+}
+
 bool assign(const std::vector<at::Tensor>& parameters, const Flat& values) {
   const torch::NoGradGuard no_grad;
   size_t from = 0;
@@ -60,7 +64,7 @@ Oracle::Result Oracle::compute(Split split, const std::vector<uint64_t>& ids, bo
   const torch::AutoGradMode mode(with_gradients);
   with_gradients ? model_->train() : model_->eval();
   model_->zero_grad();
-  auto dataset = task_.dataset(static_cast<tasks::Split>(split));
+  auto dataset = dataset_of(task_, split);
   const std::vector<size_t> indices(ids.begin(), ids.end());
   const auto batch = dataset.get_batch(indices);
   const auto loss = task_.loss(model_->forward(batch.input), batch.target);
@@ -74,7 +78,7 @@ Oracle::Result Oracle::compute(Split split, const std::vector<uint64_t>& ids, bo
 }
 
 double Oracle::mean_over(Split split) {
-  const size_t size = *task_.dataset(static_cast<tasks::Split>(split)).size();
+  const size_t size = *dataset_of(task_, split).size();
   double sum = 0, count = 0;
   for (size_t from = 0; from < size; from += 64) {
     std::vector<uint64_t> ids;
@@ -86,9 +90,7 @@ double Oracle::mean_over(Split split) {
   return sum / count;
 }
 
-size_t Oracle::size_of(Split split) const {
-  return *task_.dataset(static_cast<tasks::Split>(split)).size();
-}
+size_t Oracle::size_of(Split split) const { return *dataset_of(task_, split).size(); }
 
 Stepper::Stepper(const tasks::Task& task, const std::vector<ParameterSeen>& parameters)
     : model_(task.make_model()),

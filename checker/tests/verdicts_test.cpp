@@ -130,15 +130,14 @@ TEST_F(Untouched, CommentsAndLayoutMakeNoDifference) {
 TEST_F(Untouched, ASecondLineCountsAsMuchAsTheFirst) {
   EXPECT_EQ(after("03", "data::samplers::RandomSampler(*train_set.size())", "train_sampler"),
             (std::set<int>{4, 6, 7}));
-  EXPECT_EQ(after("06", "task->format(train_loss)", "task->format(valid_loss)"),
-            (std::set<int>{12, 13}));
+  EXPECT_EQ(after("06", "task->format(trained)", "task->format(valid)"), (std::set<int>{12, 13}));
 }
 
 TEST_F(Untouched, ANewLineTouchesThePlaceWhereCodeIsOnlyAdded) {
-  const std::string call = "    const double train_loss";
+  const std::string call = "    const auto trained";
   EXPECT_EQ(after("04", call, "    train_sampler.set_epoch(epoch);\n" + call), (std::set<int>{8}));
   // Elsewhere it touches none; what the program does tells.
-  const std::string validation = "    const double valid_loss";
+  const std::string validation = "    const auto valid";
   EXPECT_EQ(after("04", validation, "    train_sampler.set_epoch(epoch);\n" + validation),
             (std::set<int>{8, 9}));
 }

@@ -71,6 +71,10 @@ std::string Checkpoint::get(const std::string& name, const std::string& otherwis
   return content_ ? scalar<std::string>(content_->manifest, name, "string") : otherwise;
 }
 
+bool Checkpoint::contains(const std::string& name) const {
+  return content_ && content_->manifest.scalars.contains(name);
+}
+
 const std::vector<StateDict>& Checkpoint::rank_states() const {
   static const std::vector<StateDict> none;
   return content_ ? content_->rank_states : none;

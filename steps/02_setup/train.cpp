@@ -19,35 +19,43 @@
 //   Expect no difference yet: the program compiles and trains as before.
 namespace data = torch::data;
 
-// Trains for one epoch and returns the mean loss per target.
-double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
-             torch::Device device, tasks::Progress& progress) {
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto output = model->forward(input);
+  const auto loss = task.loss(output, target);
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress) {
   model->train();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  auto totals = task.no_totals(device);
   for (auto& batch : loader) {
-    const auto [input, target] = batch.to(device);
-    optimizer.zero_grad();
-    const auto output = model->forward(input);
-    const auto loss = task.loss(output, target);
-    loss.mean().backward();
-    optimizer.step();
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
     totals += loss.totals();
     if (!progress.step(loss)) break;
   }
-  return (totals[0] / totals[1]).template item<double>();
+  return task.score(totals);
 }
 
-// Returns the mean loss per target over a whole split.
-double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
   const torch::NoGradGuard no_grad;
   model->eval();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  auto totals = task.no_totals(device);
   for (auto& batch : loader) {
     const auto [input, target] = batch.to(device);
     const auto output = model->forward(input);
     totals += task.loss(output, target).totals();
   }
-  return (totals[0] / totals[1]).template item<double>();
+  return task.score(totals);
 }
 
 int main(int argc, char** argv) try {
@@ -72,9 +80,9 @@ int main(int argc, char** argv) try {
       torch::Device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU));
 
   const auto task = tasks::make_task(options);
-  const auto train_set = task->dataset(tasks::Split::train);
-  const auto valid_set = task->dataset(tasks::Split::validation);
-  const auto test_set = task->dataset(tasks::Split::test);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
 
   // Training drops what does not fill a batch, so that every step averages over equally many.
   const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
@@ -92,21 +100,26 @@ int main(int argc, char** argv) try {
   const auto optimizer = task->make_optimizer(model->parameters());
 
   tasks::Progress progress(options, *train_set.size());
-  double best_loss = std::numeric_limits<double>::infinity();
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
   for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
-    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
-    const double valid_loss = evaluate(*task, model, *valid_loader, device);
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    // This tells the checker and the monitor; it prints nothing.
+    progress.report(trained, valid);
     fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
-                 task->format(train_loss), task->format(valid_loss));
-    if (valid_loss < best_loss) {
-      best_loss = valid_loss;
+                 task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
       torch::save(model, options.output / "model-best.pt");
     }
   }
 
-  const double test_loss = evaluate(*task, model, *test_loader, device);
-  fmt::println("best validation loss: {}", task->describe(best_loss));
-  fmt::println("test loss: {}", task->describe(test_loss));
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
   torch::save(model, options.output / "model-final.pt");
   return 0;
 } catch (const std::exception& error) {

@@ -17,37 +17,45 @@ using namespace distributed_utils;
 
 namespace data = torch::data;
 
-// Trains for one epoch and returns the mean loss per target.
-double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
-             torch::Device device, tasks::Progress& progress) {
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto output = model->forward(input);
+  const auto loss = task.loss(output, target);
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress) {
   model->train();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  auto totals = task.no_totals(device);
   for (auto& batch : loader) {
-    const auto [input, target] = batch.to(device);
-    optimizer.zero_grad();
-    const auto output = model->forward(input);
-    const auto loss = task.loss(output, target);
-    loss.mean().backward();
-    optimizer.step();
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
     totals += loss.totals();
     if (!progress.step(loss)) break;
   }
   all_reduce(totals, ReduceOp::SUM);
-  return (totals[0] / totals[1]).template item<double>();
+  return task.score(totals);
 }
 
-// Returns the mean loss per target over a whole split.
-double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
   const torch::NoGradGuard no_grad;
   model->eval();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  auto totals = task.no_totals(device);
   for (auto& batch : loader) {
     const auto [input, target] = batch.to(device);
     const auto output = model->forward(input);
     totals += task.loss(output, target).totals();
   }
   all_reduce(totals, ReduceOp::SUM);
-  return (totals[0] / totals[1]).template item<double>();
+  return task.score(totals);
 }
 
 int main(int argc, char** argv) try {
@@ -58,9 +66,9 @@ int main(int argc, char** argv) try {
       setup({.backend = options.backend, .device = options.device});
 
   const auto task = tasks::make_task(options);
-  const auto train_set = task->dataset(tasks::Split::train);
-  const auto valid_set = task->dataset(tasks::Split::validation);
-  const auto test_set = task->dataset(tasks::Split::test);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
 
   DistributedSampler train_sampler(*train_set.size(),
                                    {.shuffle = true, .seed = options.seed, .drop_last = true});
@@ -80,20 +88,24 @@ int main(int argc, char** argv) try {
   const auto optimizer = task->make_optimizer(model->parameters());
 
   tasks::Progress progress(options, *train_set.size());
-  double best_loss = std::numeric_limits<double>::infinity();
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
   for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
     train_sampler.set_epoch(epoch);
-    const double train_loss = train(*task, model, *train_loader, *optimizer, device, progress);
-    const double valid_loss = evaluate(*task, model, *valid_loader, device);
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    // This tells the checker and the monitor; it prints nothing.
+    progress.report(trained, valid);
     // TODO 11: Print on rank 0 only.
     //   Print with print0 instead of fmt::println; the arguments stay as they are.
     //   All ranks know the same losses now, so one of them is enough to say them. With a thousand
     //   ranks each line would come a thousand times, in any order.
     //   Expect every line once, whatever --world says.
     fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
-                 task->format(train_loss), task->format(valid_loss));
-    if (valid_loss < best_loss) {
-      best_loss = valid_loss;
+                 task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
       // TODO 12: Save on rank 0 only.
       //   Save with save0(*model, ...) instead of torch::save, to model-best.safetensors.
       //   All ranks hold the same weights. If all of them write the same file at once, it may end
@@ -107,10 +119,11 @@ int main(int argc, char** argv) try {
     }
   }
 
-  const double test_loss = evaluate(*task, model, *test_loader, device);
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
   // TODO 11, here too: both closing lines.
-  fmt::println("best validation loss: {}", task->describe(best_loss));
-  fmt::println("test loss: {}", task->describe(test_loss));
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
   // TODO 12, here too: the final model.
   torch::save(model, options.output / "model-final.pt");
   // TODO 13: Leave together.

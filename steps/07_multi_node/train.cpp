@@ -18,38 +18,47 @@ using namespace distributed_utils;
 
 namespace data = torch::data;
 
-// Trains for one epoch and returns the mean loss per target.
-double train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
-             torch::Device device, tasks::Progress& progress, tasks::Checkpointing& checkpoints) {
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto output = model->forward(input);
+  const auto loss = task.loss(output, target);
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress,
+                   tasks::Checkpointing& checkpoints) {
   model->train();
-  auto totals = checkpoints.begin_epoch(device);
+  auto totals = checkpoints.begin_epoch(task.no_totals(device));
   for (auto& batch : loader) {
-    const auto [input, target] = batch.to(device);
-    optimizer.zero_grad();
-    const auto output = model->forward(input);
-    const auto loss = task.loss(output, target);
-    loss.mean().backward();
-    optimizer.step();
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
     totals += loss.totals();
     if (!progress.step(loss)) break;
     checkpoints.step(totals);
   }
   all_reduce(totals, ReduceOp::SUM);
-  return (totals[0] / totals[1]).template item<double>();
+  return task.score(totals);
 }
 
-// Returns the mean loss per target over a whole split.
-double evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
   const torch::NoGradGuard no_grad;
   model->eval();
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
+  auto totals = task.no_totals(device);
   for (auto& batch : loader) {
     const auto [input, target] = batch.to(device);
     const auto output = model->forward(input);
     totals += task.loss(output, target).totals();
   }
   all_reduce(totals, ReduceOp::SUM);
-  return (totals[0] / totals[1]).template item<double>();
+  return task.score(totals);
 }
 
 int main(int argc, char** argv) try {
@@ -60,9 +69,9 @@ int main(int argc, char** argv) try {
       setup({.backend = options.backend, .device = options.device});
 
   const auto task = tasks::make_task(options);
-  const auto train_set = task->dataset(tasks::Split::train);
-  const auto valid_set = task->dataset(tasks::Split::validation);
-  const auto test_set = task->dataset(tasks::Split::test);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
 
   DistributedSampler train_sampler(*train_set.size(),
                                    {.shuffle = true, .seed = options.seed, .drop_last = true});
@@ -84,24 +93,29 @@ int main(int argc, char** argv) try {
   const auto optimizer = task->make_optimizer(model->parameters());
 
   tasks::Progress progress(options, *train_set.size());
-  double best_loss = std::numeric_limits<double>::infinity();
-  const int64_t first = checkpoints.restore(*model, *optimizer, train_sampler, progress, best_loss);
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
+  const int64_t first =
+      checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
     train_sampler.set_epoch(epoch);
-    const double train_loss =
-        train(*task, model, *train_loader, *optimizer, device, progress, checkpoints);
-    const double valid_loss = evaluate(*task, model, *valid_loader, device);
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress, checkpoints);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    // This tells the checker and the monitor; it prints nothing.
+    progress.report(trained, valid);
     print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
-           task->format(train_loss), task->format(valid_loss));
-    if (valid_loss < best_loss) {
-      best_loss = valid_loss;
+           task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
       save0(*model, options.output / "model-best.safetensors");
     }
   }
 
-  const double test_loss = evaluate(*task, model, *test_loader, device);
-  print0("best validation loss: {}", task->describe(best_loss));
-  print0("test loss: {}", task->describe(test_loss));
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
+  print0("best validation loss: {}", task->describe(best));
+  print0("test loss: {}", task->describe(test));
   save0(*model, options.output / "model-final.safetensors");
   destroy_process_group();
   return 0;

@@ -22,7 +22,7 @@ class Trainer {
   explicit Trainer(bool monitored)
       : options_(options(monitored)),
         task_(tasks::make_task(options_)),
-        data_(task_->dataset(tasks::Split::train)),
+        data_(task_->dataset("train")),
         model_(task_->make_model()),
         optimizer_(task_->make_optimizer(model_->parameters())),
         progress_(options_, *data_.size()) {}

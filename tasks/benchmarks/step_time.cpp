@@ -29,7 +29,7 @@ class Training {
   Training(const tasks::Options& options, const step_time::Settings& settings, torch::Device device)
       : device_(device),
         task_(tasks::make_task(options)),
-        data_(task_->dataset(tasks::Split::train)),
+        data_(task_->dataset("train")),
         sampler_(*data_.size(), {.shuffle = true, .seed = options.seed, .drop_last = true}),
         loader_(torch::data::make_data_loader(
             data_, sampler_, torch::data::DataLoaderOptions(options.batch_size).drop_last(true))) {
@@ -66,7 +66,7 @@ class Training {
 
   /// On the batch of the last step(), which is on the device already.
   tasks::Loss step_again() {
-    if (!last_.input.device().is_cuda()) last_ = last_.to(device_);
+    if (!last_.input[0].device().is_cuda()) last_ = last_.to(device_);
     return (*step_)(last_, device_);
   }
 

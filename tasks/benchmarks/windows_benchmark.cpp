@@ -19,7 +19,7 @@ void fetch(benchmark::State& state) {
   std::vector<size_t> request(static_cast<size_t>(batch));
   for (auto _ : state) {
     for (auto& index : request) index = static_cast<size_t>(indices[at++ % order.numel()]);
-    benchmark::DoNotOptimize(windows.fetch(request).input.data_ptr());
+    benchmark::DoNotOptimize(windows.fetch(request).input[0].data_ptr());
   }
   state.SetItemsProcessed(state.iterations() * batch * kSequence);
 }

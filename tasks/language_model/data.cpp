@@ -63,8 +63,8 @@ void check_length(const at::Tensor& tokens, std::string_view split, const Settin
 
 }  // namespace
 
-const at::Tensor& Data::split(Split split) const {
-  return split == Split::train ? train : split == Split::validation ? validation : test;
+const at::Tensor& Data::split(std::string_view name) const {
+  return name == "train" ? train : name == "validation" ? validation : test;
 }
 
 Data load_data(const Options& options, const Settings& settings) {

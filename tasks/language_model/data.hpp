@@ -15,7 +15,7 @@ struct Data {
   int64_t vocabulary = 0;              ///< every word is below it
   std::optional<double> floor;         ///< entropy per word in nats, where it is known
 
-  const at::Tensor& split(Split split) const;
+  const at::Tensor& split(std::string_view name) const;
 };
 
 /// The text of the options' folder, or of the built-in corpus without one. Throws Error for a split

@@ -35,15 +35,13 @@ class LanguageModel : public Task {
     if (data_.floor) marks_.emplace_back("entropy floor", *data_.floor);
   }
 
-  Dataset dataset(Split split) const override {
-    const auto stride = split == Split::train ? settings_.stride : settings_.sequence_length;
-    return {split,
-            std::make_shared<Windows>(data_.split(split), settings_.sequence_length, stride)};
-  }
-
   Marks marks() const override { return marks_; }
 
  private:
+  std::shared_ptr<const Dataset::Source> new_source(std::string_view split) const override {
+    const auto stride = split == "train" ? settings_.stride : settings_.sequence_length;
+    return std::make_shared<Windows>(data_.split(split), settings_.sequence_length, stride);
+  }
   std::string in_words(double mean_loss) const override {
     std::string text =
         fmt::format("{:.3f} nats a word (perplexity {:.1f}", mean_loss, std::exp(mean_loss));
@@ -90,12 +88,13 @@ class LanguageModel : public Task {
 
   // output: logits [batch, sequence, vocabulary], or, with the fast loss, what they are made of;
   // target: int64 [batch, sequence].
-  Loss compute_loss(const torch::Tensor& output, const torch::Tensor& target) const override {
+  Loss compute_loss(const torch::Tensor& output, const Target& given) const override {
+    const torch::Tensor& target = given;
     if (fast_.loss) return fast_loss(output, target);
     const auto logits = products_ == Products::bf16 ? output.to(at::kFloat) : output;
     const auto sum = at::cross_entropy_loss(logits.flatten(0, 1), target.flatten(), /*weight=*/{},
                                             at::Reduction::Sum);
-    return {sum, target.numel()};
+    return {sum, given.count()};
   }
 
   Loss fast_loss(const torch::Tensor& hidden, const torch::Tensor& target) const {

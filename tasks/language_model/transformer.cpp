@@ -140,12 +140,13 @@ std::vector<at::Tensor> Transformer::synchronize_over(const distributed_utils::G
   return own;
 }
 
-torch::Tensor Transformer::forward(const torch::Tensor& input) {
-  const Autocast autocast(input.device().type(), autocast_);
+torch::Tensor Transformer::forward(const Input& input) {
+  const torch::Tensor& indices = input;
+  const Autocast autocast(indices.device().type(), autocast_);
   const auto words = unsorted_embedding_
-                         ? operators::embedding(embedding_->weight, input, embedding_rows_)
-                         : embedding_(input);
-  const auto first = words + positions_.narrow(0, 0, input.size(1));
+                         ? operators::embedding(embedding_->weight, indices, embedding_rows_)
+                         : embedding_(indices);
+  const auto first = words + positions_.narrow(0, 0, indices.size(1));
   operators::Normed hidden{first, first};
   for (const auto& layer : *layers_) hidden = layer->as<Layer>()->forward(hidden);
   const auto last = fused_norm_ ? operators::layer_norm(hidden.output, norm_->weight, norm_->bias,

@@ -43,7 +43,7 @@ class Transformer : public Model, public distributed_utils::SelfSynchronized {
   /// position depend on the words up to it, never on later ones. They are of the parameters' type,
   /// or bf16. Without the decoder: the hidden states that it makes logits of, [batch, sequence,
   /// width].
-  torch::Tensor forward(const torch::Tensor& input) override;
+  torch::Tensor forward(const Input& input) override;
 
   std::vector<at::Tensor> synchronize_over(const distributed_utils::Group& group) override;
 

@@ -16,6 +16,24 @@ namespace tasks {
 
 namespace du = distributed_utils;
 
+namespace {
+
+// Where the best score's metrics stand among the scalars.
+std::string metric_name(size_t number) { return fmt::format("best_metric_{}", number); }
+std::string metric_value(size_t number) { return fmt::format("best_metric_{}_value", number); }
+
+Score best_of(const du::Checkpoint& checkpoint, const Score& otherwise) {
+  if (!checkpoint) return otherwise;
+  std::vector<std::pair<std::string, double>> metrics;
+  for (size_t i = 0; checkpoint.contains(metric_name(i)); ++i) {
+    metrics.emplace_back(checkpoint.get(metric_name(i), std::string()),
+                         checkpoint.get(metric_value(i), 0.0));
+  }
+  return Score(checkpoint.get("best_loss", double(otherwise)), std::move(metrics));
+}
+
+}  // namespace
+
 struct Checkpointing::State {
   explicit State(const Options& given)
       : options(given), checkpoints(given.output / "checkpoints") {}
@@ -27,7 +45,7 @@ struct Checkpointing::State {
   torch::nn::Module* model = nullptr;
   torch::optim::Optimizer* optimizer = nullptr;
   Progress* progress = nullptr;
-  double* best_loss = nullptr;
+  Score* best = nullptr;
   int64_t epoch = -1;    // that runs, from 0
   int64_t position = 0;  // samples that all ranks together have taken of it
   int64_t samples = 0;   // in the training split
@@ -53,13 +71,17 @@ void Checkpointing::State::check_is_same_run() const {
 
 void Checkpointing::State::save(const torch::Tensor& totals) {
   phases::checkpoint_begins();
-  checkpoints.save(progress->steps(), *model, *optimizer,
-                   {{"epoch", epoch},
-                    {"position", position},
-                    {"best_loss", *best_loss},
-                    {"seed", static_cast<int64_t>(options.seed)},
-                    {"samples", samples}},
-                   {{"totals", totals}});
+  du::Scalars scalars{{"epoch", epoch},
+                      {"position", position},
+                      {"best_loss", double(*best)},
+                      {"seed", static_cast<int64_t>(options.seed)},
+                      {"samples", samples}};
+  for (size_t i = 0; i < best->metrics().size(); ++i) {
+    const auto& [name, value] = best->metrics()[i];
+    scalars[metric_name(i)] = name;
+    scalars[metric_value(i)] = value;
+  }
+  checkpoints.save(progress->steps(), *model, *optimizer, scalars, {{"totals", totals}});
   phases::checkpoint_ends();
 }
 
@@ -80,30 +102,33 @@ std::vector<std::vector<size_t>> Checkpointing::bucket_indices() const {
 }
 
 int64_t Checkpointing::restore(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
-                               du::DistributedSampler& sampler, Progress& progress,
-                               double& best_loss) {
+                               Schedule& schedule, du::DistributedSampler& sampler,
+                               Progress& progress, Score& best) {
   State& state = *state_;
   state.model = &model;
   state.optimizer = &optimizer;
   state.progress = &progress;
-  state.best_loss = &best_loss;
+  state.best = &best;
   state.samples = progress.train_size();
   state.check_is_same_run();
   if (state.options.checkpoint_every > 0) state.stop.emplace();
   state.position = state.start.get("position", 0);
-  best_loss = state.start.get("best_loss", best_loss);
+  best = best_of(state.start, best);
   progress.resume(state.start.step());
   sampler.skip(static_cast<size_t>(state.position));
   state.start.restore(model, optimizer);
+  schedule.restore(state.start.step());  // after the optimizer, which brings its own learning rates
   const int64_t epoch = state.start.get("epoch", 0);
   state.epoch = epoch - 1;
   return epoch;
 }
 
-torch::Tensor Checkpointing::begin_epoch(torch::Device device) {
+torch::Tensor Checkpointing::begin_epoch(const torch::Tensor& no_totals) {
   State& state = *state_;
-  auto totals = torch::zeros({2}, torch::dtype(torch::kDouble).device(device));
-  for (const auto& former : state.start.rank_states()) totals += former.at("totals").to(device);
+  auto totals = no_totals.clone();
+  for (const auto& former : state.start.rank_states()) {
+    totals += former.at("totals").to(totals.device());
+  }
   if (!state.start) state.position = 0;
   state.start = {};
   ++state.epoch;

@@ -30,14 +30,14 @@ void remember_fetched(const Batch& batch, Payload fetched) {
   auto& all = the_register();
   const std::lock_guard lock(all.mutex);
   all.by_input.insert_or_assign(
-      batch.input.unsafeGetTensorImpl(),
-      Fetched{WeakTensor(batch.input.getIntrusivePtr()), std::move(fetched)});
+      batch.input[0].unsafeGetTensorImpl(),
+      Fetched{WeakTensor(batch.input[0].getIntrusivePtr()), std::move(fetched)});
 }
 
 Payload fetched_in(const Batch& batch) {
   auto& all = the_register();
   const std::lock_guard lock(all.mutex);
-  const auto found = all.by_input.find(batch.input.unsafeGetTensorImpl());
+  const auto found = all.by_input.find(batch.input[0].unsafeGetTensorImpl());
   return found == all.by_input.end() ? Payload() : found->second.samples;
 }
 

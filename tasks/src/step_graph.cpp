@@ -1,5 +1,6 @@
 #include "tasks/step_graph.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #ifdef USE_CUDA
@@ -27,6 +28,12 @@ bool is_alike(const torch::Tensor& a, const torch::Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
 }
 
+std::vector<torch::Tensor> tensors_of(const Batch& batch) {
+  auto all = batch.input.tensors();
+  all.push_back(batch.target.tensor());
+  return all;
+}
+
 void refill(const torch::Tensor& from, const torch::Tensor& to) {
   to.copy_(from.is_cpu() ? from.contiguous().pin_memory() : from, /*non_blocking=*/true);
 }
@@ -42,7 +49,7 @@ struct StepGraph::State {
   std::optional<at::cuda::CUDAGraph> graph;
 
   void capture(const Batch& first) {
-    batch = {first.input.clone(), first.target.clone()};
+    batch = first.clone();
     graph.emplace();
     // Other threads (NCCL's watchdog) may go on with calls that a capture forbids this one.
     graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
@@ -51,8 +58,8 @@ struct StepGraph::State {
   }
 
   Loss replay(const Batch& next) {
-    refill(next.input, batch.input);
-    refill(next.target, batch.target);
+    const auto from = tensors_of(next), to = tensors_of(batch);
+    for (size_t i = 0; i < to.size(); ++i) refill(from[i], to[i]);
     graph->replay();
     optimizer->replayed();
     return loss;
@@ -86,7 +93,9 @@ Loss StepGraph::operator()(const Batch& batch, torch::Device device) {
     state.graph->replay();
     return state.loss;
   }
-  if (!is_alike(batch.input, state.batch.input) || !is_alike(batch.target, state.batch.target)) {
+  // The graph counts the targets of the batch that it was captured with.
+  if (batch.target.count() != state.batch.target.count() ||
+      !std::ranges::equal(tensors_of(batch), tensors_of(state.batch), is_alike)) {
     return state.step(batch.to(device));
   }
   return state.replay(batch);

@@ -3,9 +3,11 @@
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <atomic>
-#include <span>
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 #include "distributed_utils/recording.hpp"
 #include "evidence.hpp"
@@ -16,40 +18,6 @@ namespace tasks {
 
 namespace recording = distributed_utils::recording;
 using recording::Kind;
-
-namespace {
-
-void record_device(torch::Device device) {
-  // Batches come by the thousand, devices change once: what was last recorded, 0 at first.
-  static std::atomic<int> last{0};
-  const int code = 1 + static_cast<int>(device.type()) * 1000 + device.index() + 1;
-  if (last.exchange(code) != code) recording::record(Kind::device, device.str());
-}
-
-// To a GPU from pinned memory, so that nobody waits: the copy takes its place behind the kernels of
-// the steps before, and the host goes on to fetch and enqueue what follows.
-torch::Tensor to_device(const torch::Tensor& tensor, torch::Device device) {
-  if (!device.is_cuda() || !tensor.is_cpu()) return tensor.to(device);
-  return tensor.contiguous().pin_memory().to(device, /*non_blocking=*/true);
-}
-
-void record_reported(double mean_loss) {
-  recording::record(Kind::reported, std::as_bytes(std::span(&mean_loss, 1)));
-}
-
-}  // namespace
-
-Batch Batch::to(torch::Device device) const {
-  if (recording::enabled()) {
-    record_device(device);
-    if (const auto samples = fetched_in(*this); !samples.empty()) {
-      recording::record(Kind::taken, samples);
-    }
-  }
-  Batch there{to_device(input, device), to_device(target, device)};
-  phases::taken(device);
-  return there;
-}
 
 Dataset::Dataset(Split split, std::shared_ptr<const Source> source)
     : split_(split), source_(std::move(source)) {}
@@ -67,11 +35,6 @@ Batch Dataset::get_batch(c10::ArrayRef<size_t> indices) {
 }
 
 std::optional<size_t> Dataset::size() const { return source_->size(); }
-
-torch::Tensor Loss::totals() const {
-  const auto value = sum.detach().to(torch::kDouble);
-  return at::stack({value, at::full({}, count, value.options())});
-}
 
 std::shared_ptr<Model> Task::make_model() const {
   auto model = new_model();
@@ -102,14 +65,20 @@ void Task::record_parameters(const std::vector<torch::Tensor>& parameters) const
   recording::record(Kind::parameters, parameters_payload(named));
 }
 
-torch::Tensor Loss::mean() const {
-  if (recording::enabled()) recording::note_place();  // backward() starts from here
-  if (torch::GradMode::is_enabled()) phases::backward_begins();
-  return sum / count;
+std::unique_ptr<Schedule> Task::make_schedule(torch::optim::Optimizer& optimizer,
+                                              int64_t total_steps) const {
+  return std::make_unique<Schedule>(optimizer, schedule(total_steps));
 }
 
-Loss Task::loss(const torch::Tensor& output, const torch::Tensor& target) const {
+Schedule::Factor Task::schedule(int64_t /*total_steps*/) const { return {}; }
+
+Loss Task::loss(const torch::Tensor& output, const Target& target) const {
   auto loss = compute_loss(output, target);
+  if (const auto count = static_cast<int64_t>(metrics().size()); count > 0) {
+    loss.metrics = torch::GradMode::is_enabled()
+                       ? at::zeros({count, 2}, loss.sum.options().dtype(torch::kDouble))
+                       : compute_metrics(output, target);
+  }
   if (recording::enabled()) {
     recording::record(Kind::loss, loss_payload(loss, torch::GradMode::is_enabled()));
   }
@@ -117,16 +86,49 @@ Loss Task::loss(const torch::Tensor& output, const torch::Tensor& target) const 
   return loss;
 }
 
-std::string Task::format(double mean_loss) const {
-  phases::evaluation_ends();
-  if (recording::enabled()) record_reported(mean_loss);
-  return fmt::format("{:#.{}g}", mean_loss, precision_ == torch::kFloat64 ? 15 : 6);
+torch::Tensor Task::compute_metrics(const torch::Tensor& /*output*/,
+                                    const Target& /*target*/) const {
+  throw std::logic_error("a task that names metrics must compute them");
 }
 
-std::string Task::describe(double mean_loss) const {
-  phases::evaluation_ends();
-  if (recording::enabled()) record_reported(mean_loss);
-  return in_words(mean_loss);
+Dataset Task::dataset(std::string_view split) const {
+  const auto names = splits();
+  const auto found = std::ranges::find(names, split);
+  if (found == names.end()) {
+    throw Error(
+        fmt::format("the task has no split '{}'; it has: {}", split, fmt::join(names, ", ")));
+  }
+  return {static_cast<Split>(found - names.begin()), new_source(split)};
+}
+
+torch::Tensor Task::no_totals(torch::Device device) const {
+  const auto entries = static_cast<int64_t>(2 + 2 * metrics().size());
+  return at::zeros({entries}, at::TensorOptions(torch::kDouble).device(device));
+}
+
+Score Task::score(const torch::Tensor& totals) const {
+  const auto host = totals.detach().to(torch::kCPU, torch::kDouble).contiguous();
+  phases::evaluation_ends();  // the device has been waited for
+  const double* values = host.const_data_ptr<double>();
+  std::vector<std::pair<std::string, double>> named;
+  for (const auto& metric : metrics()) {
+    const double* own = values + 2 * (1 + named.size());
+    const double ratio = own[0] / own[1];
+    named.emplace_back(metric.name, metric.value == Metric::Of::ratio ? ratio : std::sqrt(ratio));
+  }
+  return Score(values[0] / values[1], std::move(named));
+}
+
+std::string Task::format(const Score& score) const {
+  return fmt::format("{:#.{}g}", double(score), precision_ == torch::kFloat64 ? 15 : 6);
+}
+
+std::string Task::describe(const Score& score) const {
+  std::string text = in_words(score);
+  for (const auto& [name, value] : score.metrics()) {
+    if (!std::isnan(value)) text += fmt::format(", {} {:.3g}", name, value);
+  }
+  return text;
 }
 
 }  // namespace tasks

@@ -14,6 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr size_t samples = 40;
+const torch::Tensor no_totals = torch::zeros({2}, torch::kDouble);
 
 // A program of one rank that saves every third step, in batches of four.
 struct Trainer {
@@ -23,21 +24,26 @@ struct Trainer {
         progress(options, train_size),
         checkpoints(options) {}
 
-  int64_t restore() { return checkpoints.restore(*model, optimizer, sampler, progress, best_loss); }
+  int64_t restore() {
+    return checkpoints.restore(*model, optimizer, schedule, sampler, progress, best);
+  }
   // One step as a trainer makes it, whose loss is 2 over 4 targets.
   void step(torch::Tensor& totals) {
     sampler.next(4);
     const Loss loss{torch::tensor(2.0), 4};
     totals += loss.totals();
+    optimizer.step();
+    schedule.step();
     if (progress.step(loss)) checkpoints.step(totals);
   }
 
   const Options& options;
   torch::nn::Linear model{2, 2};
   torch::optim::SGD optimizer{model->parameters(), 0.1};
+  Schedule schedule{optimizer, step_decay(5, 0.5)};
   distributed_utils::DistributedSampler sampler;
   Progress progress;
-  double best_loss = 7;
+  Score best = 7;
   Checkpointing checkpoints;
 };
 
@@ -55,11 +61,11 @@ class CheckpointingTest : public testing::Test {
     Trainer run(options);
     EXPECT_EQ(run.restore(), 0);
     for (const int steps : {10, 4}) {
-      auto totals = run.checkpoints.begin_epoch(torch::kCPU);
+      auto totals = run.checkpoints.begin_epoch(no_totals);
       EXPECT_EQ(totals.sum().item<double>(), 0);
       run.sampler.reset();
       for (int step = 0; step < steps; ++step) run.step(totals);
-      run.best_loss = 5;
+      run.best = Score(5, {{"accuracy", 0.25}, {"top five", 0.5}});
     }
     torch::nn::init::constant_(run.model->weight, 9);
     options.resume = true;
@@ -74,12 +80,16 @@ TEST_F(CheckpointingTest, EverythingThatARunHasIsThereAgain) {
   Trainer run(options);
   EXPECT_EQ(run.restore(), 1);
   EXPECT_EQ(run.progress.steps(), 12);
-  EXPECT_EQ(run.best_loss, 5);
-  auto totals = run.checkpoints.begin_epoch(torch::kCPU);
+  EXPECT_EQ(run.best, 5);
+  EXPECT_EQ(run.best.metrics().size(), 2U);
+  EXPECT_EQ(run.best.metric("top five"), 0.5);
+  EXPECT_EQ(run.schedule.steps(), 12);
+  EXPECT_DOUBLE_EQ(run.optimizer.param_groups()[0].options().get_lr(), 0.1 / 4);
+  auto totals = run.checkpoints.begin_epoch(no_totals);
   EXPECT_TRUE(torch::equal(totals, torch::tensor({4.0, 8.0}, torch::kDouble))) << totals;
   run.sampler.reset();
   EXPECT_EQ(run.sampler.next(samples)->size(), samples - 2 * 4);
-  EXPECT_EQ(run.checkpoints.begin_epoch(torch::kCPU).sum().item<double>(), 0);
+  EXPECT_EQ(run.checkpoints.begin_epoch(no_totals).sum().item<double>(), 0);
 }
 
 TEST_F(CheckpointingTest, PositionsCountFromTheStartOfTheirOwnEpoch) {
@@ -88,7 +98,7 @@ TEST_F(CheckpointingTest, PositionsCountFromTheStartOfTheirOwnEpoch) {
     Trainer run(options);
     run.restore();
     for (const int steps : {8, 2}) {  // the rest of the second epoch, then of the third
-      auto totals = run.checkpoints.begin_epoch(torch::kCPU);
+      auto totals = run.checkpoints.begin_epoch(no_totals);
       run.sampler.reset();
       for (int step = 0; step < steps; ++step) run.step(totals);
     }
@@ -96,7 +106,7 @@ TEST_F(CheckpointingTest, PositionsCountFromTheStartOfTheirOwnEpoch) {
   Trainer run(options);
   EXPECT_EQ(run.restore(), 2);
   EXPECT_EQ(run.progress.steps(), 21);
-  run.checkpoints.begin_epoch(torch::kCPU);
+  run.checkpoints.begin_epoch(no_totals);
   run.sampler.reset();
   EXPECT_EQ(run.sampler.next(samples)->size(), samples - 4);
 }
@@ -105,7 +115,7 @@ TEST_F(CheckpointingTest, WithoutTheOptionsNothingIsWrittenAndSignalsAreLeftAlon
   options.checkpoint_every = 0;
   Trainer run(options);
   EXPECT_EQ(run.restore(), 0);
-  auto totals = run.checkpoints.begin_epoch(torch::kCPU);
+  auto totals = run.checkpoints.begin_epoch(no_totals);
   for (int step = 0; step < 4; ++step) run.step(totals);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   EXPECT_EXIT(std::raise(SIGUSR1), testing::KilledBySignal(SIGUSR1), "");
@@ -116,7 +126,7 @@ TEST_F(CheckpointingTest, ASignalSavesAndStopsAfterTheStepThatRuns) {
   {
     Trainer run(options);
     run.restore();
-    auto totals = run.checkpoints.begin_epoch(torch::kCPU);
+    auto totals = run.checkpoints.begin_epoch(no_totals);
     run.step(totals);
     std::raise(SIGTERM);
     try {
@@ -144,7 +154,7 @@ TEST_F(CheckpointingTest, ACheckpointOfAnotherRunIsRefused) {
 TEST_F(CheckpointingTest, ASaveThatFailsDoesNotEndTheRun) {
   Trainer run(options);
   run.restore();
-  auto totals = run.checkpoints.begin_epoch(torch::kCPU);
+  auto totals = run.checkpoints.begin_epoch(no_totals);
   std::ofstream(folder.path() / "checkpoints") << "a file where the folder should be";
   testing::internal::CaptureStderr();
   for (int step = 0; step < 4; ++step) run.step(totals);

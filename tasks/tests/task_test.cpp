@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "distributed_utils/recording.hpp"
+#include "tasks/progress.hpp"
 #include "tasks/recorded.hpp"
 #include "temporary_folder.hpp"
 
@@ -30,29 +31,31 @@ struct Numbers : Dataset::Source {
 
 struct Linear : Model {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(1, 1));
-  torch::Tensor forward(const torch::Tensor& input) override { return linear(input); }
+  torch::Tensor forward(const Input& input) override { return linear(input); }
 };
 
 class Fit : public Task {
  public:
   explicit Fit(torch::Dtype precision) : Task(precision) {}
-  Dataset dataset(Split split) const override { return {split, std::make_shared<Numbers>()}; }
   Marks marks() const override { return {}; }
 
  private:
+  std::shared_ptr<const Dataset::Source> new_source(std::string_view) const override {
+    return std::make_shared<Numbers>();
+  }
   std::string in_words(double) const override { return {}; }
   std::shared_ptr<Model> new_model() const override { return std::make_shared<Linear>(); }
   std::unique_ptr<torch::optim::Optimizer> new_optimizer(
       std::vector<torch::Tensor> parameters) const override {
     return std::make_unique<Recorded<torch::optim::SGD>>(parameters, /*lr=*/0.1);
   }
-  Loss compute_loss(const torch::Tensor& output, const torch::Tensor& target) const override {
-    return {(output - target).square().sum(), target.numel()};
+  Loss compute_loss(const torch::Tensor& output, const Target& target) const override {
+    return {(output - target.tensor()).square().sum(), target.count()};
   }
 };
 
 TEST(Dataset, FetchesInTheOrderOfTheIndices) {
-  auto dataset = Fit(torch::kDouble).dataset(Split::train);
+  auto dataset = Fit(torch::kDouble).dataset("train");
   const std::vector<size_t> indices{3, 0, 3};
   EXPECT_TRUE(torch::equal(dataset.get_batch(indices).input,
                            torch::tensor({3.0, 0.0, 3.0}, torch::kDouble).unsqueeze(1)));
@@ -60,20 +63,9 @@ TEST(Dataset, FetchesInTheOrderOfTheIndices) {
 }
 
 TEST(Dataset, RefusesIndicesBeyondItsSize) {
-  auto dataset = Fit(torch::kDouble).dataset(Split::train);
+  auto dataset = Fit(torch::kDouble).dataset("train");
   const std::vector<size_t> indices{0, 5};
   EXPECT_THROW(dataset.get_batch(indices), c10::IndexError);
-}
-
-TEST(Loss, AddsUpExactly) {
-  const auto sum = torch::tensor(6.0, torch::requires_grad());
-  const Loss loss{sum * 1, 4};
-  EXPECT_EQ(loss.mean().item<double>(), 1.5);
-  EXPECT_TRUE(loss.mean().requires_grad());
-  const auto totals = loss.totals();
-  EXPECT_EQ(totals.dtype(), torch::kDouble);
-  EXPECT_FALSE(totals.requires_grad());
-  EXPECT_TRUE(torch::equal(totals, torch::tensor({6.0, 4.0}, torch::kDouble)));
 }
 
 TEST(Task, MakesModelsInThePrecisionOfTheOptions) {
@@ -90,7 +82,7 @@ TEST(Task, FormatsLossesWithTheDigitsOfThePrecision) {
 // it in a process of its own, because recording is decided when a process starts.
 TEST(Recording, OneStep) {
   const Fit task(torch::kDouble);
-  auto dataset = task.dataset(Split::validation);
+  auto dataset = task.dataset("validation");
   const std::vector<size_t> indices{1, 2};
   const auto batch = dataset.get_batch(indices);
   const auto [input, target] = batch.to(torch::kCPU);
@@ -107,8 +99,9 @@ TEST(Recording, OneStep) {
   optimizer->step();
   model->parameters()[0].mutable_grad().reset();
   optimizer->step();
-  task.format(2.5);
-  task.describe(3.5);
+  Options options;
+  options.batch_size = 1;
+  Progress(options, 5).report(2.5, 3.5);
 }
 
 struct Record {

@@ -12,9 +12,8 @@ namespace checker::golden {
 
 namespace {
 
-// A trainer reports two losses an epoch, and two more at its end.
+// A trainer reports two losses an epoch, and one more at its end.
 std::string loss_name(size_t number, size_t count) {
-  if (number + 2 == count) return "best validation loss";
   if (number + 1 == count) return "test loss";
   return (number % 2 == 0 ? "training loss of epoch " : "validation loss of epoch ") +
          std::to_string(number / 2 + 1);

@@ -17,7 +17,7 @@ constexpr std::string_view kHeader =
 # computed it. Made by ./workbook golden --update. A commit that changes results which stand here
 # on purpose changes nothing else and says why. Of each rank: a hash of the file with its final
 # parameters, a hash of the losses of all its batches, and the losses that it reported (training and
-# validation of each epoch, best validation, test).
+# validation of each epoch, test).
 )";
 
 Result read_result(const fs::path& file, const YAML::Node& node) {

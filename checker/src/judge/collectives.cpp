@@ -173,7 +173,7 @@ int blame_for(const Scene& scene, const RankSeen& rank, Phase phase) {
                           feature::setup, feature::print0});
     case Phase::reporting: {
       // Printing comes before saving: has this rank's line for the last report been seen?
-      const bool printed = rank.output.size() >= rank.reported.size() / 2;
+      const bool printed = rank.output.size() >= (rank.reported.size() + 1) / 2;
       return printed
                  ? scene.blame({feature::save0, feature::print0, feature::all_reduce, feature::ddp})
                  : scene.blame(

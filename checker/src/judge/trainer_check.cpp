@@ -91,6 +91,11 @@ void add_unjudged(const Scene& scene, std::vector<Unjudged>& all) {
     add(scene.ladder.todo_of(feature::print0),
         scene.where() + " rank 0 printed more lines than are read");
   }
+  if (!scene.ended_well()) return;
+  if (const auto rank = rules::silent_about_losses(scene)) {
+    add(scene.blame({feature::all_reduce, feature::print0}),
+        scene.where() + " rank " + std::to_string(*rank) + " never calls progress.report");
+  }
 }
 
 double largest_deviation(const Scene& scene) {

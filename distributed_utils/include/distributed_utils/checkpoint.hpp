@@ -90,6 +90,9 @@ class Checkpoint {
   }
   std::string get(const std::string& name, const std::string& otherwise) const;
 
+  /// Whether it holds a scalar of this name; an empty checkpoint holds none.
+  bool contains(const std::string& name) const;
+
   /// What ranks gave to save() as rank_state, on the CPU. With as many ranks as before one entry:
   /// this rank's own. Otherwise the former ranks' are dealt out, rank r of w getting those of r,
   /// r + w, r + 2w, ..., so that sums over ranks stay what they were. None for an empty one.

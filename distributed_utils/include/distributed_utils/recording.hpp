@@ -29,7 +29,7 @@ enum class Kind : uint16_t {
   gradients = 9,   ///< before an optimizer step: per parameter in that order, its gradient's bytes
   exit = 10,       ///< a regular exit: empty
   values = 11,     ///< before an optimizer step: as gradients, the parameters' own bytes
-  reported = 12,   ///< a mean loss put into words for people: double
+  reported = 12,   ///< a mean loss that the trainer reports: double
   shutdown = 13,   ///< a process group is being shut down: uint64 its number
   sampler = 14,    ///< a DistributedSampler was made: SamplerRecord
   set_epoch = 15,  ///< of a sampler and all its copies: uint64 its number, uint64 epoch

@@ -43,13 +43,12 @@ class Checkpointing {
   /// last before the loop. Returns the epoch, from 0, in which to go on. All arguments are kept and
   /// read whenever a checkpoint is saved. Throws Error if the checkpoint is of a run with another
   /// seed or other data.
-  int64_t restore(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
-                  distributed_utils::DistributedSampler& sampler, Progress& progress,
-                  double& best_loss);
+  int64_t restore(torch::nn::Module& model, torch::optim::Optimizer& optimizer, Schedule& schedule,
+                  distributed_utils::DistributedSampler& sampler, Progress& progress, Score& best);
 
-  /// What to add the epoch's Loss::totals() to: zeros; where an epoch is resumed in its midst, what
-  /// was added up before.
-  torch::Tensor begin_epoch(torch::Device device);
+  /// What to add the epoch's Loss::totals() to: the task's no_totals(); where an epoch is resumed
+  /// in its midst, what was added up before.
+  torch::Tensor begin_epoch(const torch::Tensor& no_totals);
 
   /// After every optimizer step but the run's last: saves, if it is time. A save that fails is
   /// told on stderr and the run goes on. Throws Stopped, on all ranks after the same step, if a

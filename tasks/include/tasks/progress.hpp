@@ -23,6 +23,11 @@ class Progress {
 
   /// To be called after every optimizer step. False once max_steps are done: leave the loop.
   bool step(const Loss& loss);
+  /// Tells the checker and the monitor what an epoch came to. Every rank calls it; it prints
+  /// nothing.
+  void report(const Score& training, const Score& validation);
+  /// The same of the final test.
+  void report(const Score& test);
   /// Goes on after so many steps, which an earlier run did.
   void resume(int64_t steps) { steps_ = steps; }
   /// True once max_steps are done: start no further epoch.

@@ -7,25 +7,22 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tasks/batch.hpp"
 #include "tasks/options.hpp"
+#include "tasks/schedule.hpp"
+#include "tasks/score.hpp"
 
 namespace tasks {
 
-enum class Split { train, validation, test };
-
-/// One batch of samples, first dimension: the samples.
-struct Batch {
-  torch::Tensor input;   ///< [batch, ...]
-  torch::Tensor target;  ///< [batch, ...]
-
-  /// The batch on `device`. This is where a task learns its device.
-  Batch to(torch::Device device) const;
-};
+/// A split by its place in Task::splits(); a task may have more.
+enum class Split : uint64_t { train, validation, test };
 
 /// The samples of one split. Cheap to copy: copies share their data.
 class Dataset : public torch::data::datasets::BatchDataset<Dataset, Batch> {
@@ -49,21 +46,9 @@ class Dataset : public torch::data::datasets::BatchDataset<Dataset, Batch> {
   std::shared_ptr<const Source> source_;
 };
 
-/// A loss as a sum and the number of targets in it, so that averages over batches, ranks and
-/// samples of different lengths are exact: add sums, add counts, divide once.
-struct Loss {
-  torch::Tensor sum;  ///< scalar, differentiable
-  int64_t count = 0;  ///< targets in the sum
-
-  /// The mean loss per target: what backward() starts from.
-  torch::Tensor mean() const;
-  /// {sum, count} as two doubles on the loss's device, detached: what an epoch adds up.
-  torch::Tensor totals() const;
-};
-
 class Model : public torch::nn::Module {
  public:
-  virtual torch::Tensor forward(const torch::Tensor& input) = 0;
+  virtual torch::Tensor forward(const Input& input) = 0;
 };
 
 /// A value that makes a loss readable, in the loss's unit: "unigram" 5.41, "entropy floor" 3.02.
@@ -73,32 +58,50 @@ class Task {
  public:
   virtual ~Task() = default;
 
-  virtual Dataset dataset(Split split) const = 0;
+  /// The names of the splits: these three first, then whatever else the task evaluates on.
+  virtual std::vector<std::string> splits() const { return {"train", "validation", "test"}; }
+  /// Throws Error for a name that is not one of them.
+  Dataset dataset(std::string_view split) const;
 
   /// A freshly initialised model from torch's global generator, in the precision of the options.
   std::shared_ptr<Model> make_model() const;
   std::unique_ptr<torch::optim::Optimizer> make_optimizer(
       std::vector<torch::Tensor> parameters) const;
+  /// The learning rates of a run of so many optimizer steps, on all ranks alike.
+  std::unique_ptr<Schedule> make_schedule(torch::optim::Optimizer& optimizer,
+                                          int64_t total_steps) const;
   /// output: what the model returned; target: of the same batch.
-  Loss loss(const torch::Tensor& output, const torch::Tensor& target) const;
+  Loss loss(const torch::Tensor& output, const Target& target) const;
+
+  /// Where an epoch adds up Loss::totals(): zeros.
+  torch::Tensor no_totals(torch::Device device) const;
+  /// What an epoch's totals come to. Waits for the device.
+  Score score(const torch::Tensor& totals) const;
 
   /// What to hold a mean validation loss against; may be empty.
   virtual Marks marks() const = 0;
-  /// A mean loss with as many digits as the options' precision carries (6 or 15 significant).
-  std::string format(double mean_loss) const;
-  /// A mean loss in one line for people, with its unit and its marks:
+  /// The mean loss with as many digits as the options' precision carries (6 or 15 significant).
+  std::string format(const Score& score) const;
+  /// A score in one line for people, with its unit, its marks and its metrics:
   /// "4.49 nats a word (perplexity 89.1; unigram 5.41, entropy floor 3.02)".
-  std::string describe(double mean_loss) const;
+  std::string describe(const Score& score) const;
 
  protected:
   explicit Task(torch::Dtype precision) : precision_(precision) {}
 
  private:
+  virtual std::shared_ptr<const Dataset::Source> new_source(std::string_view split) const = 0;
   virtual std::shared_ptr<Model> new_model() const = 0;
   virtual std::unique_ptr<torch::optim::Optimizer> new_optimizer(
       std::vector<torch::Tensor> parameters) const = 0;
+  /// Constant learning rates, unless a task has others.
+  virtual Schedule::Factor schedule(int64_t total_steps) const;
   virtual std::string in_words(double mean_loss) const = 0;
-  virtual Loss compute_loss(const torch::Tensor& output, const torch::Tensor& target) const = 0;
+  /// Without metrics, which compute_metrics() makes.
+  virtual Loss compute_loss(const torch::Tensor& output, const Target& target) const = 0;
+  virtual std::vector<Metric> metrics() const { return {}; }
+  /// double [metrics, 2]: a sum and a count of each. Called without gradients.
+  virtual torch::Tensor compute_metrics(const torch::Tensor& output, const Target& target) const;
 
   void record_parameters(const std::vector<torch::Tensor>& parameters) const;
 

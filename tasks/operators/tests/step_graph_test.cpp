@@ -33,7 +33,7 @@ Run train(torch::Device device, const Fast& fast, Products products, int steps) 
     optimizer->step();
     return loss;
   });
-  auto data = task->dataset(Split::train);
+  auto data = task->dataset("train");
   Run run;
   for (int i = 0; i < steps; ++i) {
     std::vector<size_t> indices;

@@ -17,8 +17,8 @@ namespace {
 struct Points : Dataset::Source {
   torch::Tensor x, y;  // [samples, 1]
 
-  Points(Split split, int64_t samples, double noise) {
-    auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(split));
+  Points(std::string_view split, int64_t samples, double noise) {
+    auto generator = at::detail::createCPUGenerator(split.size());
     x = torch::rand({samples, 1}, generator) * 2 - 1;
     y = 3 * x - 1 + noise * torch::randn({samples, 1}, generator);
   }
@@ -35,7 +35,7 @@ struct Points : Dataset::Source {
 class Line : public Model {
  public:
   Line() : linear_(register_module("linear", torch::nn::Linear(1, 1))) {}
-  torch::Tensor forward(const torch::Tensor& input) override { return linear_(input); }
+  torch::Tensor forward(const Input& input) override { return linear_(input); }
 
  private:
   torch::nn::Linear linear_;
@@ -48,12 +48,12 @@ class LinearRegression : public Task {
         samples_(config.integer("samples", 1, 1'000'000)),
         noise_(config.real("noise", 0, 1)) {}
 
-  Dataset dataset(Split split) const override {
-    return {split, std::make_shared<Points>(split, samples_, noise_)};
-  }
   Marks marks() const override { return {{"noise", noise_ * noise_}}; }
 
  private:
+  std::shared_ptr<const Dataset::Source> new_source(std::string_view split) const override {
+    return std::make_shared<Points>(split, samples_, noise_);
+  }
   std::string in_words(double mean_loss) const override {
     return fmt::format("{:.4f} squared units (noise {:.4f})", mean_loss, noise_ * noise_);
   }
@@ -63,8 +63,8 @@ class LinearRegression : public Task {
     return std::make_unique<Recorded<torch::optim::SGD>>(std::move(parameters),
                                                          torch::optim::SGDOptions(0.1));
   }
-  Loss compute_loss(const torch::Tensor& output, const torch::Tensor& target) const override {
-    return {(output - target).square().sum(), target.numel()};
+  Loss compute_loss(const torch::Tensor& output, const Target& target) const override {
+    return {(output - target.tensor()).square().sum(), target.count()};
   }
 
   int64_t samples_;

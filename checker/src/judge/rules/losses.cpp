@@ -88,12 +88,13 @@ class Losses {
             2 * epoch + 1);
     }
     if (!test.empty() && scene_.truth.test) {
-      check("test loss", *scene_.truth.test, test[0], 2 * epochs + 1);
+      check("test loss", *scene_.truth.test, test[0], 2 * epochs);
     }
     if (!wrong_ranks_.empty()) report();
   }
 
   double largest_deviation() const { return largest_; }
+  std::optional<size_t> silent() const { return silent_; }
 
  private:
   // place: where the value stands among those that a rank as given would report.
@@ -108,10 +109,13 @@ class Losses {
       const auto& reported = seen.reported;
       // A rank that says nothing claims nothing; what must be printed is another rule's.
       if (seen.output.empty()) continue;
-      // Losses put into words by other means than the task's have as many digits as they have.
-      if (reported.empty() && shown(numbers_in(seen.output), wanted)) continue;
+      if (reported.empty()) {
+        // What it prints has as many digits as it has: enough to be right, not to be wrong.
+        if (!shown(numbers_in(seen.output), wanted) && !silent_) silent_ = rank;
+        continue;
+      }
       const double apart = least_deviation(reported, wanted);
-      if (!reported.empty()) largest_ = std::max(largest_, apart);
+      largest_ = std::max(largest_, apart);
       if (apart <= kLossTolerance) continue;
       if (scene_.expects(feature::print0) && only_right_ones(reported)) continue;
       if (std::isfinite(apart)) deciding_ = std::max(deciding_, apart);
@@ -174,6 +178,7 @@ class Losses {
   size_t training_ = 0, evaluation_ = 0;
   bool own_shares_only_ = true;  ///< each wrong loss is that of the rank's own share
   double largest_ = 0, deciding_ = 0;
+  std::optional<size_t> silent_;  ///< the first rank that reports nothing
   std::vector<size_t> wrong_ranks_;
   std::vector<std::string> evidence_;
 };
@@ -182,6 +187,14 @@ class Losses {
 
 void losses(const Scene& scene, Findings& findings) {
   if (scene.expects(feature::all_reduce)) Losses(scene, findings).judge();
+}
+
+std::optional<size_t> silent_about_losses(const Scene& scene) {
+  if (!scene.expects(feature::all_reduce)) return std::nullopt;
+  Findings ignored;
+  Losses losses(scene, ignored);
+  losses.judge();
+  return losses.silent();
 }
 
 double loss_deviation(const Scene& scene) {

@@ -21,6 +21,9 @@ void epochs(const Scene& scene, Findings& findings);
 void gradients(const Scene& scene, Findings& findings);
 /// Reported losses are those of all ranks (TODO 10).
 void losses(const Scene& scene, Findings& findings);
+/// The rank that prints losses and reports none, so that nobody knows them exactly; nothing where
+/// they can be judged.
+std::optional<size_t> silent_about_losses(const Scene& scene);
 /// The largest relative deviation of a reported loss from the one of all ranks; 0 before TODO 10.
 double loss_deviation(const Scene& scene);
 /// Rank 0 alone prints (TODO 11).
