@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <charconv>
+#include <csignal>
 #include <numeric>
 
 #include "backend.hpp"
@@ -69,12 +70,21 @@ void make_current(c10::Device device) {
   if (device.is_cuda()) c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(device);
 }
 
+// Gloo writes to sockets by writev(), and a peer that is gone must be an error with words, not the
+// end of this process. Python's interpreter ignores the signal as well.
+void ignore_broken_pipes() {
+  struct sigaction present = {};
+  ::sigaction(SIGPIPE, nullptr, &present);
+  if (present.sa_handler == SIG_DFL) ::signal(SIGPIPE, SIG_IGN);
+}
+
 }  // namespace
 
 World setup(const SetupOptions& options) {
   if (is_initialized()) {
     throw Error("setup() was called twice. Mend: call it once, or destroy_process_group() before.");
   }
+  ignore_broken_pipes();
   const Launch launch = read_launch();
   const c10::Device device = pick_device(options, launch);
   const std::string backend = pick_backend(options, device);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -21,6 +22,21 @@ using testing::ThrowsMessage;
 
 /// Variables for a body in this very process; ranks::run gives each test a process of its own.
 void set(const char* name, const char* value) { setenv(name, value, /*overwrite=*/1); }
+
+// Else a rank that writes to one that has left dies without a word.
+TEST(Setup, ABrokenPipeEndsNoRank) {
+  ranks::run(1, [] {
+    setup();
+    ASSERT_EQ(std::raise(SIGPIPE), 0);
+  });
+  ranks::run(1, [] {
+    static bool called = false;
+    std::signal(SIGPIPE, [](int) { called = true; });
+    setup();
+    ASSERT_EQ(std::raise(SIGPIPE), 0);
+    EXPECT_TRUE(called) << "the program's own handler stays";
+  });
+}
 
 TEST(Setup, IsAWorldOfOneWithoutALauncher) {
   ranks::run(1, [] {

@@ -35,8 +35,10 @@ struct World {
 /// Joins the process group of all ranks and makes this rank's device the current one. Reads what
 /// torchrun, Slurm's srun or Open MPI's mpirun set in the environment; started by none of these,
 /// the program is a world of its own, of size 1. Touches no random generator: a program's --seed
-/// stays what it was. Throws Error if called twice, if the environment contradicts itself, if there
-/// is no device for this rank, or if ranks, which it names, do not come.
+/// stays what it was. SIGPIPE is ignored from now on, unless the program handles it: a peer that
+/// has left is an error, as in Python, and not this rank's end. Throws Error if called twice, if
+/// the environment contradicts itself, if there is no device for this rank, or if ranks, which it
+/// names, do not come.
 World setup(const SetupOptions& options = {});
 
 }  // namespace distributed_utils
