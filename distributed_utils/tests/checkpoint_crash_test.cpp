@@ -135,14 +135,14 @@ std::array<pid_t, 2> start_two(const fs::path& folder, const std::string& attemp
   return ranks;
 }
 
-/// Until two more checkpoints are there, so that each run comes further than the one before.
-void wait_for_progress(const fs::path& directory) {
-  const auto newest = [&] {
-    const auto steps = detail::checkpoint_steps(directory);
-    return steps.empty() ? 0 : steps.back();
-  };
-  const int64_t wanted = std::min(newest() + 2, kSteps);
-  for (int i = 0; i < 60'000 && newest() < wanted; ++i) {
+int64_t newest_in(const fs::path& directory) {
+  const auto steps = detail::checkpoint_steps(directory);
+  return steps.empty() ? 0 : steps.back();
+}
+
+/// Until this checkpoint is there.
+void wait_for_step(const fs::path& directory, int64_t step) {
+  for (int i = 0; i < 60'000 && newest_in(directory) < step; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -157,13 +157,16 @@ TEST(KilledRun, ThatIsResumedUntilItIsDoneIsBitForBitTheUninterruptedOne) {
       EXPECT_EQ(children::wait_for(rank), 0);
     }
     std::mt19937 random(11);
-    for (int attempt = 0; attempt < 10; ++attempt) {
-      const auto two = start_two(folder, std::to_string(attempt), true);
-      wait_for_progress(folder / "checkpoints");
-      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 50));
-      kill(two[attempt % 2], SIGKILL);
+    const fs::path checkpoints = folder / "checkpoints";
+    int kills = 0;
+    // One that has come to the last step has none left in which to be killed.
+    for (int64_t newest = 0; newest + 4 < kSteps; newest = newest_in(checkpoints)) {
+      const auto two = start_two(folder, std::to_string(kills), true);
+      wait_for_step(checkpoints, newest + 1 + static_cast<int64_t>(random() % 3));
+      kill(two[kills++ % 2], SIGKILL);
       for (const pid_t rank : two) children::wait_for(rank);
     }
+    EXPECT_GE(kills, 2);
     for (const pid_t rank : start_two(folder, "last", true)) {
       EXPECT_EQ(children::wait_for(rank), 0);
     }
