@@ -1,6 +1,8 @@
 // replay RESULT.json WORLD_FOLDER... -- trainer options: the oracle of the checker, a program of
 // its own so that the checker itself starts without torch.
-// replay --torch: the version of LibTorch, and the capability by which it chooses its kernels here.
+// replay --plan FOLDER TASK SEED NODES...: writes what a judged run does; NODES "0,0,1": of each
+// rank. replay --torch: the version of LibTorch, and the capability by which it chooses its kernels
+// here.
 #include <ATen/Version.h>
 #include <fmt/format.h>
 #include <torch/version.h>
@@ -8,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "plan.hpp"
 #include "process/served.hpp"
 #include "replay.hpp"
 
@@ -34,6 +37,11 @@ int run(int argc, char** argv) try {
     fmt::println("{} {}", TORCH_VERSION, at::get_cpu_capability());
     return 0;
   }
+  if (argc > 4 && std::string_view(argv[1]) == "--plan") {
+    const std::vector<std::string> nodes(argv + 5, argv + argc);
+    replay::write_plan(argv[2], argv[3], std::stoull(argv[4]), nodes);
+    return 0;
+  }
   std::vector<std::string> own;
   int passed_on = 1;
   for (; passed_on < argc && std::string_view(argv[passed_on]) != "--"; ++passed_on) {
@@ -49,11 +57,7 @@ int run(int argc, char** argv) try {
   auto worlds = nlohmann::json::array();
   for (size_t i = 1; i < own.size(); ++i)
     worlds.push_back(replay::replay(*task, read_world(own[i])));
-  const nlohmann::json result = {
-      {"sizes",
-       {*task->dataset("train").size(), *task->dataset("validation").size(),
-        *task->dataset("test").size()}},
-      {"worlds", worlds}};
+  const nlohmann::json result = {{"worlds", worlds}};
   std::ofstream file(own[0]);
   file << result.dump() << "\n";
   file.close();

@@ -32,7 +32,8 @@ const Ladder& small_ladder() {
     todo(2, "02_b", "TWO");
     todo(3, "02_b", "THREE");
     write_file(folder.path() / "ladder.yaml",
-               "steps:\n  - {name: 01_a, title: A, intro: A., run: a, todos: [1]}\n"
+               "task: a\nworlds: [[0]]\nsteps:\n  - {name: 01_a, title: A, intro: A., run: a, "
+               "todos: [1]}\n"
                "  - {name: 02_b, title: B, intro: B., run: b, todos: [2, 3]}\n");
     write_file(folder.path() / "trainer.cpp",
                "//@header\nint main() {  //@main\n  //@todo 1\n#if ONE\n  one(1,  //@one\n"

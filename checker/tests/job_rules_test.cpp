@@ -47,6 +47,7 @@ std::vector<std::pair<int, std::string>> found(const JobSeen& job,
                              .step = testing::ladder().steps.back(),
                              .gpus_per_node = kGpus,
                              .reported = reported,
+                             .loss_tolerance = 1e-5,
                              .alone = {2, 1}})) {
     all.emplace_back(finding.todo, finding.id);
   }

@@ -10,7 +10,6 @@
 #include "judge/compile.hpp"
 #include "judge/job_rules.hpp"
 #include "judge/rules/wording.hpp"
-#include "judge/secret.hpp"
 #include "ladder/render.hpp"
 #include "log_writer.hpp"
 #include "support/error.hpp"
@@ -53,19 +52,6 @@ TEST(CompileErrors, InAHeaderNameTheLineThatLedThere) {
   EXPECT_FALSE(first_error({"ninja: no work to do."}, "/p/train.cpp", "train.cpp"));
 }
 
-TEST(Secret, IsTheSameForTheSameSeedAndDiffersOtherwise) {
-  const TemporaryFolder a, b, c;
-  make_secret(7, a.path());
-  make_secret(7, b.path());
-  make_secret(8, c.path());
-  const auto text = [](const TemporaryFolder& folder) {
-    return read_file(folder.path() / kSecretFolder / "data" / "train.txt");
-  };
-  EXPECT_EQ(text(a), text(b));
-  EXPECT_NE(text(a), text(c));
-  EXPECT_NE(fresh_seed(), fresh_seed());
-}
-
 TEST(Collectives, AreDescribedAsTheCourseSaysThem) {
   CollectiveSeen seen;
   seen.call.op_type = 1;
@@ -103,8 +89,8 @@ TEST(Features, OfTheRulesAreThoseOfTodos) {
 TEST(Features, UnknownOnesAreExpectedOfNobody) {
   const Trial trial{};
   const WorldTruth truth{};
-  const std::array<uint64_t, 3> sizes{};
-  const Scene scene{trial, truth, sizes, ladder(), ladder().step("04"), {"DDP"}, {}};
+  const Plan plan;
+  const Scene scene{trial, truth, plan, ladder(), ladder().step("04"), {"DDP"}, {}};
   EXPECT_TRUE(scene.expects(feature::ddp));
   EXPECT_FALSE(scene.expects(feature::print0));
   EXPECT_THAT([&] { scene.expects("PRINTO"); },

@@ -106,8 +106,8 @@ TEST(ResultKeys, ChangeWithTheSourcesOfTheJudge) {
   Project copy;
   copy.source = folder.path();
   for (const char* part :
-       {"checker/src/evidence", "checker/src/judge", "checker/src/ladder", "checker/src/process",
-        "checker/src/jobs", "checker/src/lab", "checker/replay", "tasks",
+       {"checker/src/evidence", "checker/src/judge", "checker/src/ladder", "checker/src/plan",
+        "checker/src/process", "checker/src/jobs", "checker/src/lab", "checker/replay", "tasks",
         "distributed_utils/include", "distributed_utils/src"}) {
     write_file(folder.path() / part / "file", "text");
   }

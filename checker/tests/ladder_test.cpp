@@ -52,6 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
     All, SpoiltLadder,
     ::testing::Values(
         Spoilt{"Syntax", "ladder.yaml", "steps:", "steps: [", "ladder.yaml:"},
+        Spoilt{"NoWorlds", "ladder.yaml", "[[0], [0, 0], [0, 0, 1]]", "3",
+               "worlds must be a list, in square brackets."},
         Spoilt{"UnknownKey", "todos/04.yaml",
                "hint:", "hnit:", "unknown key hnit, did you mean hint?"},
         Spoilt{"UnknownStepKey", "ladder.yaml", "    title:", "    titel:", "unknown key titel"},

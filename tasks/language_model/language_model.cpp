@@ -17,7 +17,8 @@
 namespace tasks::language_model {
 
 std::vector<BuiltInConfig> built_in_configs();  // made by CMake from configs/*.yaml
-Entry entry();                                  // called by the table of tasks
+std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path& folder);
+Entry entry();  // called by the table of tasks
 
 namespace {
 
@@ -141,7 +142,8 @@ Entry entry() {
           .summary = "predicts the next word with a causal transformer",
           .configs = built_in_configs(),
           .keys = Settings::keys(),
-          .make = &make};
+          .make = &make,
+          .secret = &make_secret};
 }
 
 }  // namespace tasks::language_model

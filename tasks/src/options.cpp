@@ -70,4 +70,11 @@ std::shared_ptr<Task> make_task(std::span<const Entry> table, const Options& opt
   return task.make(options, Config::load(options.config, task));
 }
 
+std::vector<std::string> make_secret(std::span<const Entry> table, std::string_view task,
+                                     uint64_t seed, const std::filesystem::path& folder) {
+  const Entry& entry = find_task(table, task);
+  if (!entry.secret) throw Error(fmt::format("the task {} cannot be judged", task));
+  return entry.secret(seed, folder);
+}
+
 }  // namespace tasks

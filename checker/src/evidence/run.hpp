@@ -9,6 +9,7 @@
 
 #include "evidence/log.hpp"
 #include "process/ranks.hpp"
+#include "process/trainer.hpp"
 
 namespace checker {
 
@@ -68,6 +69,7 @@ struct SetEpoch {
 };
 
 struct RankSeen {
+  RankPlace place;
   Log log;
   RankResult result;
   std::vector<std::string> output, errors;   ///< lines, the first few thousand

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "judge/secret.hpp"
+#include "plan/plan.hpp"
 #include "process/capture.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -69,7 +69,7 @@ std::vector<JobEnd> run_jobs_boxed(const Project& project, const std::vector<Job
   fs::create_directories(scratch);
   fs::permissions(scratch, fs::perms(01777));  // as a cluster's /tmp
   Sight sight{.read_only = {program, project.build / "CMakeCache.txt", options.trainer,
-                            options.folder / kSecretFolder},
+                            options.folder / kPlanFolder},
               .writable = {},
               .scratch = scratch};
   show_python(project, sight);

@@ -6,10 +6,10 @@
 #include "judge/compile.hpp"
 #include "judge/given.hpp"
 #include "judge/job_check.hpp"
-#include "judge/secret.hpp"
 #include "judge/trainer_check.hpp"
 #include "judge/verdicts.hpp"
 #include "ladder/programs.hpp"
+#include "plan/plan.hpp"
 #include "process/build.hpp"
 #include "process/gpus.hpp"
 #include "support/error.hpp"
@@ -28,7 +28,7 @@ double since(std::chrono::steady_clock::time_point begin) {
 // Where a judgement works, and on what.
 struct Work {
   fs::path folder;
-  std::vector<std::string> secret;  ///< the trainer's options
+  Plan plan;
 };
 
 class Check {
@@ -71,7 +71,11 @@ class Check {
     const TemporaryFolder temporary;
     Work work;
     work.folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
-    work.secret = make_secret(options_.seed != 0 ? options_.seed : fresh_seed(), work.folder);
+    work.plan = make_plan(project_.build / "bin" / "replay",
+                          {.task = ladder_.task,
+                           .seed = options_.seed != 0 ? options_.seed : fresh_seed(),
+                           .nodes = nodes_of_worlds()},
+                          work.folder, options_.servers);
     if (options_.job_script.empty()) judge_trainer(work, untouched(ladder_.trainer, text));
     if (!job.empty()) judge_job(work, job, untouched(ladder_.job, job));
     not_checked();
@@ -161,9 +165,8 @@ class Check {
                                        {.program = fs::absolute(program_),
                                         .source = source_,
                                         .shown = shown_,
-                                        .secret = work.secret,
+                                        .plan = work.plan,
                                         .folder = work.folder,
-                                        .worlds = worlds_to_run(),
                                         .device = options_.device,
                                         .box = options_.box,
                                         .servers = options_.servers,
@@ -201,12 +204,10 @@ class Check {
       return;
     }
     stage("running it as a job");
-    auto secret = work.secret;
-    secret.insert(secret.end(), {"--device", "cpu"});
     const auto findings = check_job(project_, ladder_, step_,
                                     {.script = script,
                                      .trainer = fs::absolute(program_),
-                                     .secret = secret,
+                                     .plan = work.plan,
                                      .folder = work.folder,
                                      .box = options_.box});
     auto verdicts = to_verdicts(ladder_, ladder_.job, step_, findings, untouched, false);
@@ -236,6 +237,19 @@ class Check {
       throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
     }
     return worlds;
+  }
+
+  // The ladder says which worlds pretend several nodes. GPUs are not shared, so there each rank has
+  // one of its own, on this node.
+  std::vector<std::vector<size_t>> nodes_of_worlds() {
+    std::vector<std::vector<size_t>> all;
+    for (const int world : worlds_to_run()) {
+      const auto size = static_cast<size_t>(world);
+      const auto found = std::ranges::find(ladder_.worlds, size, &std::vector<size_t>::size);
+      const bool known = options_.device == "cpu" && found != ladder_.worlds.end();
+      all.push_back(known ? *found : std::vector<size_t>(size));
+    }
+    return all;
   }
 
   void not_checked() {

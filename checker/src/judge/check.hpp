@@ -27,8 +27,8 @@ struct CheckOptions {
   bool solution = false;       ///< judge the reference
   std::string device = "cpu";  ///< "cpu" over Gloo, "cuda" over NCCL
   std::vector<int> worlds = {1, 2, 3};
-  uint64_t seed = 0;  ///< of the secret data; 0: another one each time (verify: added to each name)
-  bool build = true;  ///< false: judge what was built before
+  uint64_t seed = 0;    ///< of the data; 0: another one each time (verify: added to each name)
+  bool build = true;    ///< false: judge what was built before
   std::string program;  ///< judge this program instead of a step's target; implies !build
   /// The text beside that program is a student's: where it is the given one, TODOs are open.
   bool student = false;

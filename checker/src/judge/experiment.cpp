@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <list>
 
-#include "judge/secret.hpp"
+#include "plan/plan.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
 
@@ -17,12 +17,6 @@ constexpr uint64_t kLogBytes = 256U << 20;  // sparse: only what is recorded tak
 constexpr uint64_t kLargestFile = 64U << 20;
 constexpr const char* kMeeting = "meet";  // of the ranks of a world, at a file in this folder
 constexpr size_t kLines = 4000, kLineBytes = 2000, kFiles = 1000;
-
-// Worlds of three pretend two nodes, so that a local rank is no rank.
-RankPlace place_of(size_t rank, size_t world, bool on_gpus) {
-  if (world != 3 || on_gpus) return {rank, rank, world, world};
-  return {rank, rank % 2, world, rank < 2 ? 2U : 1U};
-}
 
 fs::path log_of(const fs::path& folder, size_t rank) {
   return folder / ("log-" + std::to_string(rank));
@@ -46,7 +40,7 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
 // A rank sees its own folder and log, where all of them meet, the program and what it reads.
 Command boxed(const Experiment& experiment, const fs::path& folder, const Command& command,
               size_t rank) {
-  const Sight sight{.read_only = {experiment.program, experiment.folder / kSecretFolder},
+  const Sight sight{.read_only = {experiment.program, experiment.folder / kPlanFolder},
                     .writable = {command.directory, log_of(folder, rank), folder / kMeeting},
                     .scratch = folder / "scratch"};
   for (const auto& path : sight.writable) experiment.box->give(path);
@@ -72,21 +66,21 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 class Row {
  public:
   explicit Row(const Experiment& experiment) : boxed_(experiment.box != nullptr) {
-    for (const int world : experiment.worlds) {
+    for (const auto& world : experiment.worlds) {
       auto& trial = trials_.emplace_back();
-      trial.folder = experiment.folder / ("world-" + std::to_string(world));
-      trial.run.world = static_cast<size_t>(world);
+      trial.folder = experiment.folder / ("world-" + std::to_string(world.size()));
+      trial.run.world = world.size();
       trial.run.ranks.resize(trial.run.world);
       std::vector<fs::path> logs;
       auto& commands = commands_.emplace_back();
       fs::create_directories(trial.folder / kMeeting);
       for (size_t rank = 0; rank < trial.run.world; ++rank) {
-        commands.push_back(rank_command(experiment, trial.folder,
-                                        place_of(rank, trial.run.world, experiment.on_gpus)));
+        commands.push_back(rank_command(experiment, trial.folder, world[rank]));
         fs::create_directories(commands.back().directory);
         logs.push_back(log_of(trial.folder, rank));
         make_log(logs.back(), kLogBytes);
         trial.run.ranks[rank].folder = commands.back().directory;
+        trial.run.ranks[rank].place = world[rank];
         if (experiment.box) {
           commands.back() = boxed(experiment, trial.folder, commands.back(), rank);
         } else if (experiment.servers) {

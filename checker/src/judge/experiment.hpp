@@ -18,9 +18,7 @@ struct Experiment {
   std::filesystem::path program;
   std::filesystem::path folder;  ///< gets world-N/rank-R and world-N/log-R
   std::vector<std::string> options;
-  std::vector<int> worlds;
-  /// Otherwise a world of three pretends two nodes: its local ranks are 0, 1, 0. GPUs are not
-  /// shared, so there each rank has one of its own, on this node.
+  std::vector<std::vector<RankPlace>> worlds;  ///< the places of each one's ranks
   bool on_gpus = false;
   const Box* box = nullptr;  ///< where the ranks are shut in, if they are
   /// The ranks are forked from the program's, if it has one. May be null.

@@ -7,7 +7,6 @@
 #include "judge/boxed_jobs.hpp"
 #include "judge/experiment.hpp"
 #include "judge/job_rules.hpp"
-#include "judge/secret.hpp"
 #include "lab/impossible.hpp"
 
 namespace checker {
@@ -28,15 +27,23 @@ std::vector<double> reported_by_first(const JobSeen& job) {
   return {};
 }
 
+// Jobs train on CPUs: the GPUs of the rehearsal's nodes are stand-ins.
+std::vector<std::string> trainer_options(const JobCheckOptions& options) {
+  auto arguments = options.plan.options;
+  arguments.insert(arguments.end(), {"--device", "cpu"});
+  return arguments;
+}
+
 // What one rank comes to with the global batch of so many.
 std::vector<double> reported_alone(const JobCheckOptions& options, size_t ranks) {
   if (ranks == 0) return {};
-  auto arguments = options.secret;
-  arguments.insert(arguments.end(), {"--batch-size", std::to_string(ranks * kSecretBatch)});
+  auto arguments = trainer_options(options);
+  arguments.insert(arguments.end(),
+                   {"--batch-size", std::to_string(ranks * options.plan.batch_size)});
   const auto trials = run_experiment({.program = options.trainer,
                                       .folder = options.folder / "alone",
                                       .options = arguments,
-                                      .worlds = {1},
+                                      .worlds = {{RankPlace{}}},
                                       .box = options.box});
   const auto& rank = trials.front().run.ranks.front();
   return rank.result.exit.success() ? rank.reported : std::vector<double>();
@@ -56,7 +63,8 @@ Findings check_job(const Project& project, const Ladder& ladder, const Step& ste
                    const JobCheckOptions& options) {
   // The second is only looked at: how another job is told to meet.
   const std::vector<JobSite> sites{
-      {project, step, options.folder / "job", options.script, options.trainer, options.secret},
+      {project, step, options.folder / "job", options.script, options.trainer,
+       trainer_options(options)},
       {project, step, options.folder / "other-job", options.script, options.trainer, {}}};
   const auto ends =
       options.box ? run_jobs_boxed(project, sites, options, *options.box) : run_jobs(sites);
@@ -72,6 +80,7 @@ Findings check_job(const Project& project, const Ladder& ladder, const Step& ste
                     .step = step,
                     .gpus_per_node = job_gpus_per_node(),
                     .reported = reported_by_first(job),
+                    .loss_tolerance = options.plan.loss_tolerance,
                     .alone = reported_alone(options, job.trainers.size())});
 }
 

@@ -10,11 +10,11 @@
 namespace checker {
 
 struct JobCheckOptions {
-  std::string script;               ///< its text
-  std::filesystem::path trainer;    ///< a program that does what the step's trainer does
-  std::vector<std::string> secret;  ///< the trainer's options (see judge/secret.hpp)
-  std::filesystem::path folder;     ///< for what the jobs leave behind; the secret lies in it
-  const Box* box = nullptr;         ///< where the lab is shut in with the jobs, if it is
+  std::string script;             ///< its text
+  std::filesystem::path trainer;  ///< a program that does what the step's trainer does
+  const Plan& plan;               ///< what the trainer does; the data lie in `folder`
+  std::filesystem::path folder;   ///< for what the jobs leave behind
+  const Box* box = nullptr;       ///< where the lab is shut in with the jobs, if it is
 };
 
 /// Why job scripts cannot be judged here, or nothing.

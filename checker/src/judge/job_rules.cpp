@@ -168,8 +168,8 @@ class JobRules {
   void losses() {
     if (scene_.alone.empty()) return;
     const bool same = scene_.reported.size() == scene_.alone.size() &&
-                      std::ranges::equal(scene_.reported, scene_.alone, [](double a, double b) {
-                        return std::abs(a - b) <= kLossTolerance * std::abs(b);
+                      std::ranges::equal(scene_.reported, scene_.alone, [this](double a, double b) {
+                        return std::abs(a - b) <= scene_.loss_tolerance * std::abs(b);
                       });
     if (same) return;
     add(feature::torchrun, "loss_not_that_of_one_rank",

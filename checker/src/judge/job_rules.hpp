@@ -18,6 +18,7 @@ struct JobScene {
   const Step& step;
   size_t gpus_per_node;          ///< that a node has
   std::vector<double> reported;  ///< by rank 0
+  double loss_tolerance;         ///< relative
   std::vector<double> alone;     ///< by one rank on the same global batch; empty: not known
 };
 

@@ -147,7 +147,7 @@ ResultKeys::ResultKeys(const Project& project, const Ladder& ladder) {
   }
   judge_ = fingerprint_of(project.source,
                           {"checker/src/evidence", "checker/src/judge", "checker/src/ladder",
-                           "checker/src/process", "checker/replay", "tasks",
+                           "checker/src/plan", "checker/src/process", "checker/replay", "tasks",
                            "distributed_utils/include", "distributed_utils/src"}) +
            fingerprint(todos);
   jobs_ = judge_ + fingerprint_of(project.source, {"checker/src/jobs", "checker/src/lab"});

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "judge/secret.hpp"
+#include "plan/plan.hpp"
 #include "process/capture.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -102,7 +102,7 @@ Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<
   command.environment = {"OMP_NUM_THREADS=1"};
   if (box) {
     Sight sight{
-        .read_only = {replay_program, folder / kSecretFolder}, .writable = {own}, .scratch = {}};
+        .read_only = {replay_program, folder / kPlanFolder}, .writable = {own}, .scratch = {}};
     for (const auto& trial : trials) sight.read_only.push_back(trial.folder);
     box->give(own);
     command = box->wrap(command, sight);
@@ -117,7 +117,6 @@ Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<
   }
   const auto parsed = json::parse(read_file(answer));
   Truth truth;
-  for (size_t i = 0; i < 3; ++i) truth.sizes.at(i) = parsed.at("sizes").at(i).get<uint64_t>();
   for (const auto& world : parsed.at("worlds")) truth.worlds.push_back(world_from(world));
   return truth;
 }

@@ -1,6 +1,5 @@
 #pragma once
 /// Asks the replay what the runs should have given (see checker/replay/replay.hpp).
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -51,11 +50,10 @@ struct WorldTruth {
 };
 
 struct Truth {
-  std::array<uint64_t, 3> sizes{};  ///< samples of the splits; 0 where no rank left anything
-  std::vector<WorldTruth> worlds;   ///< in the order of the trials
+  std::vector<WorldTruth> worlds;  ///< in the order of the trials
 };
 
-/// folder: that of the trials and the secret. box: where the replay is shut in, for it reads what
+/// folder: that of the trials and the plan. box: where the replay is shut in, for it reads what
 /// programs left behind; may be null. servers: one of them may be the replay's; may be null. Throws
 /// Error if the replay itself fails.
 Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,

@@ -24,6 +24,14 @@ bool Scene::ended_well() const {
          std::ranges::all_of(run().ranks, [](const RankSeen& rank) { return rank.left_regularly; });
 }
 
+bool Scene::are_first_on_other_nodes(const std::vector<size_t>& ranks) const {
+  std::vector<size_t> first;
+  for (const auto& rank : run().ranks) {
+    if (rank.place.local_rank == 0 && rank.place.node > 0) first.push_back(rank.place.rank);
+  }
+  return !first.empty() && ranks == first;
+}
+
 std::string Scene::where() const { return "at world size " + std::to_string(world()); }
 
 std::string name_of(Split split) {

@@ -11,6 +11,7 @@
 #include "judge/oracle.hpp"
 #include "judge/verdict.hpp"
 #include "ladder/ladder.hpp"
+#include "plan/plan.hpp"
 
 namespace checker {
 
@@ -29,7 +30,7 @@ inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER",
 struct Scene {
   const Trial& trial;
   const WorldTruth& truth;
-  const std::array<uint64_t, 3>& sizes;
+  const Plan& plan;
   const Ladder& ladder;
   const Step& step;
   std::set<std::string> features;  ///< what a right program of this step has
@@ -39,23 +40,19 @@ struct Scene {
   size_t world() const { return trial.run.world; }
   /// Whether a right program of this step has a feature. Throws Error if no TODO switches it on.
   bool expects(std::string_view name) const;
-  uint64_t size_of(Split split) const { return sizes.at(static_cast<size_t>(split)); }
+  uint64_t size_of(Split split) const { return plan.samples.at(static_cast<size_t>(split)).second; }
   /// The TODO to name for a symptom that several features could have: the first that the student
   /// works on in this step, else the first of all, which this step got ready-made.
   int blame(std::initializer_list<std::string_view> candidates) const;
   /// Whether every rank came to its end by itself, successfully.
   bool ended_well() const;
+  /// Whether these are the ranks with the local rank 0 on all nodes but the first.
+  bool are_first_on_other_nodes(const std::vector<size_t>& ranks) const;
   /// "at world size 3"
   std::string where() const;
 };
 
 using Findings = std::vector<Finding>;
-
-/// fp64 results that differ by less are equal. How far right and wrong programs lie apart is told
-/// by `./workbook verify` and in the results that it keeps.
-constexpr double kTolerance = 1e-9;
-/// For reported losses: adding up some tens of batches in float is as right as in double.
-constexpr double kLossTolerance = 1e-5;
 
 std::string name_of(Split split);
 /// "3, 7, 12, 20 ..."

@@ -127,14 +127,14 @@ std::vector<size_t> most_telling_first(const std::vector<Trial>& trials) {
 
 TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const Step& step,
                              const TrainerCheckOptions& options) {
-  auto arguments = options.secret;
+  auto arguments = options.plan.options;
   arguments.insert(arguments.end(), {"--device", options.device});
   options.on_stage("running");
   const auto passed_before = loopback_bytes();
   const auto trials = run_experiment({.program = options.program,
                                       .folder = options.folder,
                                       .options = arguments,
-                                      .worlds = options.worlds,
+                                      .worlds = options.plan.worlds,
                                       .on_gpus = options.device != "cpu",
                                       .box = options.box,
                                       .servers = options.servers});
@@ -150,7 +150,7 @@ TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const
   const auto features = features_until(ladder, step, Rendering::solution);
   TrainerChecked checked;
   for (const size_t i : most_telling_first(trials)) {
-    const Scene scene{trials[i], truth.worlds[i], truth.sizes, ladder, step, features, locate};
+    const Scene scene{trials[i], truth.worlds[i], options.plan, ladder, step, features, locate};
     add_unknown(checked.findings, judge_world(scene));
     add_unjudged(scene, checked.unjudged);
     if (!checked.timeline && !checked.findings.empty() && scene.world() > 1) {

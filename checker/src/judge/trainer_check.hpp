@@ -14,11 +14,10 @@ namespace checker {
 
 struct TrainerCheckOptions {
   std::filesystem::path program;
-  std::filesystem::path source;     ///< its text, for the lines of collectives
-  std::string shown;                ///< how to name that
-  std::vector<std::string> secret;  ///< its options (see judge/secret.hpp)
-  std::filesystem::path folder;     ///< an empty one, for what the runs leave behind
-  std::vector<int> worlds;
+  std::filesystem::path source;    ///< its text, for the lines of collectives
+  std::string shown;               ///< how to name that
+  const Plan& plan;                ///< what it is asked to do
+  std::filesystem::path folder;    ///< an empty one, for what the runs leave behind
   std::string device;              ///< "cpu", "cuda"
   const Box* box = nullptr;        ///< where all is shut in that comes from the program, if it is
   ForkServers* servers = nullptr;  ///< of programs that can serve, if there are any

@@ -42,6 +42,8 @@ struct Ladder {
   std::map<int, Todo> todos;
   Source trainer;
   Source job;
+  std::string task;                         ///< what trainers are judged with
+  std::vector<std::vector<size_t>> worlds;  ///< in which they are judged: the node of each rank
 
   /// The file in which a student does this TODO, from the project's folder.
   std::filesystem::path file_of(const Todo& todo) const;

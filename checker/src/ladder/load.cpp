@@ -57,8 +57,7 @@ fs::path todo_file(const fs::path& folder, int number) {
   return folder / "todos" / ((number < 10 ? "0" : "") + digits + ".yaml");
 }
 
-std::vector<Step> read_steps(const fs::path& file) {
-  const Mapping mapping(file, read_yaml(file), {"steps"});
+std::vector<Step> read_steps(const fs::path& file, const Mapping& mapping) {
   const auto nodes = mapping.node("steps");
   if (!nodes.IsSequence() || nodes.size() == 0) fail(file, nodes.Mark(), "steps must be a list.");
   std::vector<Step> steps;
@@ -166,13 +165,19 @@ void check_marks(const Ladder& ladder) {
 }  // namespace
 
 Ladder load_ladder(const fs::path& folder) {
-  auto steps = read_steps(folder / "ladder.yaml");
+  const auto file = folder / "ladder.yaml";
+  const Mapping settings(file, read_yaml(file), {"steps", "task", "worlds"});
+  auto steps = read_steps(file, settings);
   auto todos = read_todos(folder, steps);
   const auto source = [&](const char* name, const char* comment) {
     return Source((folder / name).string(), comment, read_file(folder / name));
   };
-  Ladder ladder{std::move(steps), std::move(todos), source("trainer.cpp", "//"),
-                source("job.sbatch", "#")};
+  Ladder ladder{std::move(steps),
+                std::move(todos),
+                source("trainer.cpp", "//"),
+                source("job.sbatch", "#"),
+                settings.text("task"),
+                settings.list<std::vector<size_t>>("worlds")};
   check_features(ladder, folder);
   check_places(ladder, folder);
   check_marks(ladder);

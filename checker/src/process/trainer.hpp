@@ -18,7 +18,7 @@ struct TrainerRun {
 
 /// A rank's place in its world.
 struct RankPlace {
-  size_t rank = 0, local_rank = 0, world_size = 1, local_world_size = 1;
+  size_t rank = 0, local_rank = 0, world_size = 1, local_world_size = 1, node = 0;
 };
 
 /// The variables by which torchrun tells a rank its place, and the FileStore to meet at.

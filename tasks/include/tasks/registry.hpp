@@ -2,8 +2,11 @@
 /// How a program gets its tasks: one explicit table, made by CMake (see worldsize_task_table) from
 /// a list of names. A trainer calls parse_options and make_task of options.hpp and task.hpp; the
 /// table turns these into the functions here.
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,12 +29,16 @@ struct Entry {
   std::vector<BuiltInConfig> configs;  ///< at least one; the first is the default of --config
   std::vector<std::string_view> keys;  ///< what its configurations may say beside the options
   std::shared_ptr<Task> (*make)(const Options& options, const Config& config);
+  /// As make_secret of secret.hpp; null for a task that cannot be judged.
+  std::vector<std::string> (*secret)(uint64_t seed, const std::filesystem::path& folder) = nullptr;
 };
 
 /// As parse_options and make_task without a table.
 Options parse_options(std::span<const Entry> table, int argc, const char* const* argv,
                       const Abilities& abilities = {});
 std::shared_ptr<Task> make_task(std::span<const Entry> table, const Options& options);
+std::vector<std::string> make_secret(std::span<const Entry> table, std::string_view task,
+                                     uint64_t seed, const std::filesystem::path& folder);
 
 /// The text of --help; defaults are those of the configuration that `config` names.
 std::string help_text(std::span<const Entry> table, const Entry& task, const std::string& config);

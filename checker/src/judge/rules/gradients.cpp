@@ -42,8 +42,8 @@ constexpr Reading kOther{
 constexpr Reading kLoop{"training_step_wrong", "The training step is not what it was as given.",
                         "zero_grad, forward, loss, backward, step: the loop was complete."};
 
-const Reading& read(const StepTruth& step, size_t world) {
-  const auto fits = [](double deviation) { return deviation < kTolerance; };
+const Reading& read(const StepTruth& step, size_t world, double tolerance) {
+  const auto fits = [&](double deviation) { return deviation < tolerance; };
   if (step.nothing == 0) return kNothing;
   if (world > 1 && fits(step.local)) return kLocal;
   if (world > 1 && fits(step.sum)) return kSum;
@@ -82,7 +82,7 @@ class Gradients {
     std::vector<size_t> ranks;
     double worst = 0;
     for (const auto& [rank, step] : at(t)) {
-      if (step->apart <= kTolerance) continue;
+      if (step->apart <= scene_.plan.tolerance) continue;
       ranks.push_back(rank);
       worst = std::max(worst, step->apart);
     }
@@ -111,14 +111,15 @@ class Gradients {
     std::vector<size_t> ranks;
     const StepTruth* example = nullptr;
     for (const auto& [rank, step] : at(t)) {
-      if (!step->known || (ddp_ ? step->mean : step->local) <= kTolerance) continue;
+      if (!step->known || (ddp_ ? step->mean : step->local) <= scene_.plan.tolerance) continue;
       ranks.push_back(rank);
       // A rank that holds something telling, rather than one that is wrong by its neighbour's
       // fault.
-      if (!example || &read(*example, scene_.world()) == &kOther) example = step;
+      if (!example || &read(*example, scene_.world(), scene_.plan.tolerance) == &kOther)
+        example = step;
     }
     if (ranks.empty()) return false;
-    const Reading* reading = &read(*example, scene_.world());
+    const Reading* reading = &read(*example, scene_.world(), scene_.plan.tolerance);
     if (!ddp_) reading = reading == &kAccumulated || reading == &kNothing ? reading : &kLoop;
     std::vector<std::string> evidence = {
         ranks_in_words(ranks) + ", step " + std::to_string(t + 1) + ", " + scene_.where() +
@@ -151,7 +152,7 @@ class Gradients {
 
   bool wrong_update(size_t t) {
     for (const auto& [rank, step] : at(t)) {
-      if (step->update <= kTolerance) continue;
+      if (step->update <= scene_.plan.tolerance) continue;
       findings_.push_back(
           {scene_.blame({feature::ddp}),
            "parameters_changed_beside_the_optimizer",

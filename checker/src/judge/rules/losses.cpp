@@ -27,8 +27,6 @@ Totals totals_of(const Pass& pass) {
 
 double deviation(double got, double wanted) { return std::abs(got - wanted) / std::abs(wanted); }
 
-bool near(double got, double wanted) { return deviation(got, wanted) <= kLossTolerance; }
-
 // From the value that comes closest.
 double least_deviation(const std::vector<double>& values, double wanted) {
   double least = std::numeric_limits<double>::infinity();
@@ -37,7 +35,8 @@ double least_deviation(const std::vector<double>& values, double wanted) {
 }
 
 // What a wrong value is, if it is one of the usual ones.
-std::string reading(double value, const std::vector<Totals>& ranks, size_t rank) {
+std::string reading(double value, const std::vector<Totals>& ranks, size_t rank, double tolerance) {
+  const auto near = [&](double got, double wanted) { return deviation(got, wanted) <= tolerance; };
   const double world = static_cast<double>(ranks.size());
   Totals all;
   double means = 0;
@@ -116,19 +115,20 @@ class Losses {
       }
       const double apart = least_deviation(reported, wanted);
       largest_ = std::max(largest_, apart);
-      if (apart <= kLossTolerance) continue;
+      if (apart <= scene_.plan.loss_tolerance) continue;
       if (scene_.expects(feature::print0) && only_right_ones(reported)) continue;
       if (std::isfinite(apart)) deciding_ = std::max(deciding_, apart);
       ++(name.starts_with("training") ? training_ : evaluation_);
       wrong_ranks_.push_back(rank);
       own_shares_only_ =
-          own_shares_only_ && place < reported.size() && near(reported[place], totals[rank].mean());
+          own_shares_only_ && place < reported.size() &&
+          deviation(reported[place], totals[rank].mean()) <= scene_.plan.loss_tolerance;
       if (evidence_.size() >= 4) continue;
       std::string line = "rank " + std::to_string(rank) + ", " + name + ", " + scene_.where() +
                          ": expected " + digits(wanted);
       if (place < reported.size()) {
         line += ", got " + digits(reported[place]);
-        const auto meaning = reading(reported[place], totals, rank);
+        const auto meaning = reading(reported[place], totals, rank, scene_.plan.loss_tolerance);
         if (!meaning.empty()) line += ": " + meaning;
       }
       evidence_.push_back(line);
@@ -139,8 +139,9 @@ class Losses {
   bool only_right_ones(const std::vector<double>& reported) const {
     std::vector<double> right;
     for (const auto& loss : scene_.truth.losses()) right.push_back(loss.value);
-    return std::ranges::all_of(
-        reported, [&](double value) { return least_deviation(right, value) <= kLossTolerance; });
+    return std::ranges::all_of(reported, [&](double value) {
+      return least_deviation(right, value) <= scene_.plan.loss_tolerance;
+    });
   }
 
   // Before the TODO every loss is that of the rank's own share, in training and in evaluation.

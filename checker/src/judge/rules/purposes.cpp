@@ -3,7 +3,6 @@
 
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
-#include "judge/secret.hpp"
 
 namespace checker::rules {
 
@@ -15,12 +14,12 @@ constexpr const char* kWhy =
 
 // What each evaluation is meant for is known by where it stands: validations follow the epochs, the
 // test comes after all. Null for a pass of which that cannot be said.
-std::vector<std::optional<Split>> meant_for(const RankSeen& rank) {
+std::vector<std::optional<Split>> meant_for(const RankSeen& rank, size_t planned_epochs) {
   const auto evaluates = [](const Pass& pass) {
     return pass.evaluates() || (!pass.trains() && pass.split != Split::train);
   };
   const auto evaluations = static_cast<size_t>(std::ranges::count_if(rank.passes, evaluates));
-  const bool all_there = evaluations == kSecretEpochs + 1;
+  const bool all_there = evaluations == planned_epochs + 1;
   std::vector<std::optional<Split>> meant(rank.passes.size());
   size_t epochs = 0, since_epoch = 0;
   for (size_t i = 0; i < rank.passes.size(); ++i) {
@@ -31,8 +30,8 @@ std::vector<std::optional<Split>> meant_for(const RankSeen& rank) {
     } else if (evaluates(rank.passes[i])) {
       ++since_epoch;
       // Two of them before the last epoch: who left the loop early goes on to the test.
-      if (all_there || (epochs < kSecretEpochs && since_epoch == 1)) {
-        meant[i] = epochs < kSecretEpochs || since_epoch == 1 ? Split::validation : Split::test;
+      if (all_there || (epochs < planned_epochs && since_epoch == 1)) {
+        meant[i] = epochs < planned_epochs || since_epoch == 1 ? Split::validation : Split::test;
       }
     }
   }
@@ -54,7 +53,7 @@ void purposes(const Scene& scene, Findings& findings) {
            {"rank " + std::to_string(number) + ", " + scene.where()},
            ""});
     };
-    const auto meant = meant_for(rank);
+    const auto meant = meant_for(rank, scene.plan.epochs);
     for (size_t i = 0; i < rank.passes.size(); ++i) {
       if (meant[i] && rank.passes[i].split != *meant[i]) {
         return tell(*meant[i], rank.passes[i].split);

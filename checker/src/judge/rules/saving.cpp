@@ -71,7 +71,7 @@ void saving(const Scene& scene, Findings& findings) {
         scene.where());
   }
   if (!writers.empty()) {
-    const bool by_node = scene.world() == 3 && writers == std::vector<size_t>{2};
+    const bool by_node = scene.are_first_on_other_nodes(writers);
     findings.push_back(
         {todo, "other_ranks_save",
          "Not only rank 0 writes files: " + ranks_in_words(writers) +

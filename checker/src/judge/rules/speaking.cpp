@@ -29,7 +29,7 @@ bool everybody_prints(const Scene& scene, const std::vector<size_t>& others) {
 }
 
 std::string why_of(const Scene& scene, const std::vector<size_t>& ranks) {
-  const bool by_node = scene.world() == 3 && ranks == std::vector<size_t>{2};
+  const bool by_node = scene.are_first_on_other_nodes(ranks);
   if (by_node) {
     return "Rank 2 is the first of the second node: its local rank is 0, its rank is not. Rank 0 "
            "is "

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "judge/rules/shares.hpp"
-#include "judge/secret.hpp"
 
 namespace checker::rules {
 
@@ -13,7 +12,7 @@ class TrainingShares : public Shares {
 
   bool judge(size_t epoch, const std::vector<const Pass*>& passes) {
     const auto evidence = ids_by_rank(passes);
-    if (copied(passes, kSecretBatch)) {
+    if (copied(passes, scene_.plan.batch_size)) {
       add_not_shared("Every rank still trains on all of the training data.",
                      "The training loader must get train_sampler; a sampler that no loader uses "
                      "changes nothing. Otherwise more ranks do the same work more often.",
@@ -33,6 +32,20 @@ class TrainingShares : public Shares {
   }
 
  private:
+  // Whether two ranks share all their samples exactly where they have the same local rank.
+  bool shared_by_local_rank(const std::vector<const Pass*>& passes) const {
+    bool any = false;
+    for (size_t a = 0; a < passes.size(); ++a) {
+      for (size_t b = a + 1; b < passes.size(); ++b) {
+        const auto& ranks = scene_.run().ranks;
+        const bool alike = ranks[a].place.local_rank == ranks[b].place.local_rank;
+        if (alike != (passes[a]->ids() == passes[b]->ids())) return false;
+        any = any || alike;
+      }
+    }
+    return any;
+  }
+
   void overlap(size_t epoch, const std::vector<const Pass*>& passes,
                const std::map<uint64_t, size_t>& counts, std::vector<std::string> evidence) {
     std::vector<uint64_t> shared;
@@ -41,8 +54,7 @@ class TrainingShares : public Shares {
     }
     evidence.push_back("taken more than once in epoch " + std::to_string(epoch + 1) + ": " +
                        first_few(shared));
-    const bool by_node = scene_.world() == 3 && passes[0]->ids() == passes[2]->ids() &&
-                         passes[0]->ids() != passes[1]->ids();
+    const bool by_node = shared_by_local_rank(passes);
     const bool later = epoch > 0;
     const int todo =
         later || !same_epochs() ? scene_.blame({feature::set_epoch, feature::samplers})
@@ -50,9 +62,9 @@ class TrainingShares : public Shares {
             ? scene_.blame({feature::training_loader, feature::set_epoch, feature::samplers})
             : scene_.blame({feature::samplers, feature::set_epoch, feature::training_loader});
     const std::string why =
-        by_node
-            ? "Ranks 0 and 2 have the same local rank, on two nodes, and get the same samples: the "
-              "sampler must know the rank, not the local rank."
+        by_node ? "Ranks with the same local rank, on two nodes, get the same samples: the sampler "
+                  "must "
+                  "know the rank, not the local rank."
         : later ? "The first epoch is dealt out rightly, a later one is not: all ranks must call "
                   "set_epoch with the same number, or each shuffles in an order of its own."
                 : "Ranks must deal out one common order: the same seed and the same epoch on every "
@@ -95,13 +107,14 @@ class TrainingShares : public Shares {
     for (size_t rank = 0; rank < passes.size(); ++rank) {
       const auto& batches = passes[rank]->batches;
       for (const auto& batch : batches) {
-        if (batch.ids.size() == kSecretBatch) continue;
+        if (batch.ids.size() == scene_.plan.batch_size) continue;
         add(blame_for_loop(), "batch_size_changed",
             "The batches of training are not of the size that was asked for.",
             "--batch-size is what each rank takes in a step, as before: the ranks together take "
             "world size times as much, and what does not fill a batch is dropped.",
             {"rank " + std::to_string(rank) + " took " + std::to_string(batch.ids.size()) +
-             " samples in a step where " + std::to_string(kSecretBatch) + " were asked for"});
+             " samples in a step where " + std::to_string(scene_.plan.batch_size) +
+             " were asked for"});
         return true;
       }
     }
@@ -132,7 +145,7 @@ class TrainingShares : public Shares {
 
   bool left_out(const std::map<uint64_t, size_t>& counts, std::vector<std::string> evidence) {
     const uint64_t world = scene_.world();
-    if (counts.size() + (world - 1) + world * (kSecretBatch - 1) >= size_) return false;
+    if (counts.size() + (world - 1) + world * (scene_.plan.batch_size - 1) >= size_) return false;
     evidence.push_back("only " + std::to_string(counts.size()) + " different samples in all");
     const int todo = right_sampler(scene_, split_)
                          ? blame_for_loop()

@@ -4,7 +4,6 @@
 #include "judge/collectives.hpp"
 #include "judge/divergence.hpp"
 #include "judge/rules/rules.hpp"
-#include "judge/secret.hpp"
 
 namespace checker::rules {
 
@@ -119,8 +118,8 @@ class Trouble {
   static Phase last_phase(const RankSeen& rank) { return phase_at(rank, rank.log.events.size()); }
 
   // Where a rank was when it left. After the last epoch that is the program's end, come too early.
-  static Phase phase_of_leaving(const RankSeen& rank) {
-    const bool trained = rank.passes_over(Split::validation).size() == kSecretEpochs;
+  Phase phase_of_leaving(const RankSeen& rank) const {
+    const bool trained = rank.passes_over(Split::validation).size() == scene_.plan.epochs;
     return rank.shutdown_event || trained ? Phase::leaving : last_phase(rank);
   }
 

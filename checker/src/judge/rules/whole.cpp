@@ -2,7 +2,6 @@
 
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
-#include "judge/secret.hpp"
 
 namespace checker::rules {
 
@@ -21,25 +20,25 @@ size_t training_batches(const RankSeen& rank) {
   return batches;
 }
 
-bool lacks(const RankSeen& rank, Split split) {
+bool lacks(const Scene& scene, const RankSeen& rank, Split split) {
   const size_t passes = rank.passes_over(split).size();
   if (split == Split::test) return passes != 1;
-  return passes != kSecretEpochs ||
+  return passes != scene.plan.epochs ||
          (split == Split::train && rank.steps.size() != training_batches(rank));
 }
 
 constexpr Split kSplits[] = {Split::train, Split::validation, Split::test};
 
-bool is_whole(const RankSeen& rank) {
+bool is_whole(const Scene& scene, const RankSeen& rank) {
   return rank.left_regularly &&
-         std::ranges::none_of(kSplits, [&](Split split) { return lacks(rank, split); });
+         std::ranges::none_of(kSplits, [&](Split split) { return lacks(scene, rank, split); });
 }
 
 // The first thing that is missing tells how far the program came.
 int blame(const Scene& scene) {
   for (const auto split : kSplits) {
     const bool lacking = std::ranges::any_of(
-        scene.run().ranks, [&](const RankSeen& rank) { return lacks(rank, split); });
+        scene.run().ranks, [&](const RankSeen& rank) { return lacks(scene, rank, split); });
     if (!lacking) continue;
     return scene.blame({loader_of(split),
                         split == Split::train ? feature::ddp : feature::all_reduce,
@@ -56,14 +55,14 @@ void whole(const Scene& scene, Findings& findings) {
   std::vector<std::string> evidence;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     const auto& seen = scene.run().ranks[rank];
-    if (is_whole(seen)) continue;
+    if (is_whole(scene, seen)) continue;
     evidence.push_back("rank " + std::to_string(rank) + ", " + scene.where() + ": " +
                        seen_in_words(seen) +
                        (seen.left_regularly ? "" : "; it left without returning from main"));
   }
   if (evidence.empty()) return;
   findings.push_back({blame(scene), "cut_short", "The program ends before its work is done.",
-                      "As given it trains " + std::to_string(kSecretEpochs) +
+                      "As given it trains " + std::to_string(scene.plan.epochs) +
                           " epochs here, evaluates after each and tests at the end, on every rank.",
                       evidence, ""});
 }

@@ -1,11 +1,16 @@
-#include "judge/secret.hpp"
-
+// The text that a judged trainer trains on: see tasks/secret.hpp.
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <string>
+#include <vector>
 
-#include "support/files.hpp"
+#include "tasks/options.hpp"
 
-namespace checker {
+namespace tasks::language_model {
+
+std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path& folder);
 
 namespace {
 
@@ -39,31 +44,34 @@ std::string words(std::mt19937_64& random, size_t count) {
   return text + '\n';
 }
 
-}  // namespace
-
-uint64_t fresh_seed() {
-  std::random_device device;
-  return (static_cast<uint64_t>(device()) << 32 | device()) | 1;
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (!file) throw Error("cannot write " + path.string());
 }
+
+}  // namespace
 
 std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path& folder) {
   std::mt19937_64 random(seed);
-  const auto data = folder / kSecretFolder / "data";
+  const auto data = folder / "data";
+  std::filesystem::create_directories(data);
   const auto pick = [&](const std::array<size_t, 3>& sizes) { return sizes[below(random, 3)]; };
   // All on one line, whose end counts as a word.
   const auto text = [&](size_t tokens) { return words(random, tokens - 1); };
   write_file(data / "train.txt", text((pick(kTrain) - 1) * kStride + kSequence + 1));
   write_file(data / "valid.txt", text(pick(kValidation) * kSequence + 1));
   write_file(data / "test.txt", text(pick(kTest) * kSequence + 1));
-  const auto config = folder / kSecretFolder / "secret.yaml";
-  write_file(config, "base: laptop\nepochs: " + std::to_string(kSecretEpochs) +
-                         "\nbatch_size: " + std::to_string(kSecretBatch) +
-                         "\nwidth: 8\nheads: 2\nlayers: 1\n"
-                         "feed_forward: 16\ndropout: 0\nsequence_length: " +
-                         std::to_string(kSequence) + "\nstride: " + std::to_string(kStride) +
-                         "\nlearning_rate: 15e-3\nthreads: 1\n");
+  const auto config = folder / "secret.yaml";
+  write_file(config,
+             "base: laptop\nepochs: 3\nbatch_size: 3\n"
+             "width: 8\nheads: 2\nlayers: 1\n"
+             "feed_forward: 16\ndropout: 0\nsequence_length: " +
+                 std::to_string(kSequence) + "\nstride: " + std::to_string(kStride) +
+                 "\nlearning_rate: 15e-3\nthreads: 1\n");
   return {"--config",    config.string(), "--data", data.string(),
           "--precision", "fp64",          "--seed", std::to_string(random() % 1'000'000)};
 }
 
-}  // namespace checker
+}  // namespace tasks::language_model

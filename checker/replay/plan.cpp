@@ -1,0 +1,63 @@
+#include "plan.hpp"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tasks/secret.hpp"
+#include "tasks/task.hpp"
+
+namespace replay {
+
+namespace {
+
+// fp64 results of right programs differ by some 1e-15, those of wrong ones by 1e-4 and more.
+constexpr double kTolerance = 1e-9;
+// Adding up some tens of batches in float is as right as in double.
+constexpr double kLossTolerance = 1e-5;
+
+std::vector<size_t> numbers_in(const std::string& nodes) {
+  std::vector<size_t> numbers;
+  std::istringstream stream(nodes);
+  for (std::string number; std::getline(stream, number, ',');) {
+    numbers.push_back(std::stoul(number));
+  }
+  return numbers;
+}
+
+tasks::Options parsed(const std::vector<std::string>& options) {
+  std::vector<std::string> words{"replay"};
+  words.insert(words.end(), options.begin(), options.end());
+  std::vector<char*> pointers;
+  for (auto& word : words) pointers.push_back(word.data());
+  return tasks::parse_options(static_cast<int>(pointers.size()), pointers.data());
+}
+
+}  // namespace
+
+void write_plan(const std::filesystem::path& folder, const std::string& task, uint64_t seed,
+                std::span<const std::string> nodes) {
+  const auto secret = tasks::make_secret(task, seed, folder);
+  const auto options = parsed(secret);
+  const auto made = tasks::make_task(options);
+  auto samples = nlohmann::json::array();
+  for (const auto& split : made->splits()) {
+    samples.push_back({split, *made->dataset(split).size()});
+  }
+  auto worlds = nlohmann::json::array();
+  for (const auto& world : nodes) worlds.push_back(numbers_in(world));
+  const nlohmann::json plan = {{"task", task},
+                               {"options", secret},
+                               {"epochs", options.epochs},
+                               {"batch_size", options.batch_size},
+                               {"samples", samples},
+                               {"worlds", worlds},
+                               {"tolerance", kTolerance},
+                               {"loss_tolerance", kLossTolerance}};
+  std::ofstream file(folder / "plan.json");
+  file << plan.dump(1) << "\n";
+  file.close();
+  if (!file) throw tasks::Error("cannot write " + (folder / "plan.json").string());
+}
+
+}  // namespace replay

@@ -1,0 +1,43 @@
+#pragma once
+/// What a judged run does. The replay program writes it, because it knows the task; whoever runs,
+/// replays or judges the run reads it.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "process/fork_server.hpp"
+#include "process/trainer.hpp"
+
+namespace checker {
+
+/// Where in its folder a plan lies, with the data and the configuration that it names.
+constexpr const char* kPlanFolder = "secret";
+
+struct Plan {
+  std::string task;
+  std::vector<std::string> options;  ///< the trainer's
+  size_t epochs = 0;
+  size_t batch_size = 0;                                  ///< samples in a rank's batch
+  std::vector<std::pair<std::string, uint64_t>> samples;  ///< of each split, in the task's order
+  std::vector<std::vector<RankPlace>> worlds;             ///< side by side; the places of the ranks
+  double tolerance = 0;       ///< results that differ by less, relatively, are equal
+  double loss_tolerance = 0;  ///< the same of reported losses
+};
+
+struct PlanRequest {
+  std::string task;
+  uint64_t seed = 0;                       ///< the same seed gives the same plan and data
+  std::vector<std::vector<size_t>> nodes;  ///< of each world: the node of each rank
+};
+
+/// A seed that nobody knows beforehand.
+uint64_t fresh_seed();
+
+/// Has the replay program write plan, data and configuration into <folder>/secret. servers: one of
+/// them may be the replay's; may be null. Throws Error if it fails.
+Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& request,
+               const std::filesystem::path& folder, ForkServers* servers);
+
+}  // namespace checker
