@@ -30,7 +30,7 @@ bool read_into(tasks::Model& model, const std::filesystem::path& file) {
 
 nlohmann::json look_into(const tasks::Task& task, const std::filesystem::path& file,
                          const std::vector<std::pair<std::string, Flat>>& states,
-                         const std::vector<checker::ParameterSeen>& parameters) {
+                         const std::vector<checker::TensorSeen>& parameters) {
   nlohmann::json result = {{"file", file.string()}, {"holds", "unreadable"}};
   const auto model = task.make_model();
   if (!read_into(*model, file)) return result;

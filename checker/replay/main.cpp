@@ -56,7 +56,7 @@ int run(int argc, char** argv) try {
   const auto task = tasks::make_task(options);
   auto worlds = nlohmann::json::array();
   for (size_t i = 1; i < own.size(); ++i)
-    worlds.push_back(replay::replay(*task, read_world(own[i])));
+    worlds.push_back(replay::replay(*task, options, read_world(own[i])));
   const nlohmann::json result = {{"worlds", worlds}};
   std::ofstream file(own[0]);
   file << result.dump() << "\n";

@@ -8,8 +8,8 @@
 
 namespace replay {
 
-using checker::ParameterSeen;
 using checker::Split;
+using checker::TensorSeen;
 
 namespace {
 
@@ -41,6 +41,13 @@ bool assign(const std::vector<at::Tensor>& parameters, const Flat& values) {
   return from == values.size();
 }
 
+void set_rates(torch::optim::Optimizer& optimizer, const Flat& rates) {
+  auto& groups = optimizer.param_groups();
+  for (size_t i = 0; i < std::min(groups.size(), rates.size()); ++i) {
+    groups[i].options().set_lr(rates[i]);
+  }
+}
+
 }  // namespace
 
 Flat flat(const std::vector<at::Tensor>& tensors) {
@@ -53,12 +60,23 @@ Flat flat(const std::vector<at::Tensor>& tensors) {
   return all;
 }
 
-Oracle::Oracle(const tasks::Task& task, const std::vector<ParameterSeen>& parameters)
+Oracle::Oracle(const tasks::Task& task, const std::vector<TensorSeen>& parameters)
     : task_(task),
       model_(task.make_model()),
       parameters_(ordered_parameters(*model_, parameters)) {}
 
 bool Oracle::set(const Flat& values) { return assign(parameters_, values); }
+
+void Oracle::set_buffers(const std::vector<TensorSeen>& buffers) {
+  const torch::NoGradGuard no_grad;
+  auto own = model_->named_buffers();
+  for (const auto& buffer : buffers) {
+    auto* found = own.find(buffer.name);
+    if (!found || static_cast<size_t>(found->numel()) != buffer.values.size()) continue;
+    found->copy_(
+        at::from_blob(const_cast<double*>(buffer.values.data()), found->sizes(), at::kDouble));
+  }
+}
 
 Oracle::Result Oracle::compute(Split split, const std::vector<uint64_t>& ids, bool with_gradients) {
   const torch::AutoGradMode mode(with_gradients);
@@ -92,12 +110,20 @@ double Oracle::mean_over(Split split) {
 
 size_t Oracle::size_of(Split split) const { return *dataset_of(task_, split).size(); }
 
-Stepper::Stepper(const tasks::Task& task, const std::vector<ParameterSeen>& parameters)
+Stepper::Stepper(const tasks::Task& task, const std::vector<TensorSeen>& parameters,
+                 int64_t total_steps)
     : model_(task.make_model()),
       parameters_(ordered_parameters(*model_, parameters)),
-      optimizer_(task.make_optimizer(parameters_)) {}
+      optimizer_(task.make_optimizer(parameters_)),
+      schedule_(task.make_schedule(*optimizer_, total_steps)) {}
 
-Flat Stepper::step(const Flat& values, const Flat& gradients) {
+Flat Stepper::rates() const {
+  Flat rates;
+  for (const auto& group : optimizer_->param_groups()) rates.push_back(group.options().get_lr());
+  return rates;
+}
+
+Flat Stepper::step(const Flat& values, const Flat& gradients, const Flat& rates) {
   if (values.size() != gradients.size() || !assign(parameters_, values)) return {};
   std::vector<at::Tensor> slots;
   for (auto& parameter : parameters_) {
@@ -105,7 +131,11 @@ Flat Stepper::step(const Flat& values, const Flat& gradients) {
     slots.push_back(parameter.grad());
   }
   assign(slots, gradients);
+  const Flat own = this->rates();
+  set_rates(*optimizer_, rates);
   optimizer_->step();
+  set_rates(*optimizer_, own);
+  schedule_->step();
   return flat(parameters_);
 }
 
@@ -122,7 +152,7 @@ double deviation(const Flat& got, const Flat& wanted) {
 }
 
 std::vector<at::Tensor> ordered_parameters(tasks::Model& model,
-                                           const std::vector<ParameterSeen>& parameters) {
+                                           const std::vector<TensorSeen>& parameters) {
   const auto named = model.named_parameters();
   std::vector<at::Tensor> ordered;
   for (const auto& parameter : parameters) {

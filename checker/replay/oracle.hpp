@@ -17,7 +17,7 @@ Flat flat(const std::vector<at::Tensor>& tensors);
 
 /// The model's parameters in the order of the record. Throws tasks::Error if they do not fit it.
 std::vector<at::Tensor> ordered_parameters(tasks::Model& model,
-                                           const std::vector<checker::ParameterSeen>& parameters);
+                                           const std::vector<checker::TensorSeen>& parameters);
 
 /// Largest difference over the largest element of `wanted`; infinite if sizes differ.
 double deviation(const Flat& got, const Flat& wanted);
@@ -25,7 +25,7 @@ double deviation(const Flat& got, const Flat& wanted);
 /// One model that computes whatever is asked for.
 class Oracle {
  public:
-  Oracle(const tasks::Task& task, const std::vector<checker::ParameterSeen>& parameters);
+  Oracle(const tasks::Task& task, const std::vector<checker::TensorSeen>& parameters);
 
   struct Result {
     double sum = 0, count = 0;
@@ -34,6 +34,8 @@ class Oracle {
 
   /// False if the values do not fit the model.
   bool set(const Flat& values);
+  /// Those that the model has; others are left out.
+  void set_buffers(const std::vector<checker::TensorSeen>& buffers);
   /// Sum and count of the loss of these samples; with gradients, those of its mean as well.
   Result compute(checker::Split split, const std::vector<uint64_t>& ids, bool with_gradients);
   /// The mean loss over a whole split.
@@ -49,15 +51,21 @@ class Oracle {
 /// One rank's optimizer, which is shown the recorded gradients.
 class Stepper {
  public:
-  Stepper(const tasks::Task& task, const std::vector<checker::ParameterSeen>& parameters);
+  /// total_steps: of the whole run, for the task's schedule.
+  Stepper(const tasks::Task& task, const std::vector<checker::TensorSeen>& parameters,
+          int64_t total_steps);
 
-  /// The parameters after a step from `values` with `gradients`; empty if they do not fit.
-  Flat step(const Flat& values, const Flat& gradients);
+  /// The learning rates that the next step should have.
+  Flat rates() const;
+  /// The parameters after a step from `values` with `gradients` and the learning rates that it had;
+  /// empty if they do not fit.
+  Flat step(const Flat& values, const Flat& gradients, const Flat& rates);
 
  private:
   std::shared_ptr<tasks::Model> model_;
   std::vector<at::Tensor> parameters_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::unique_ptr<tasks::Schedule> schedule_;
 };
 
 }  // namespace replay

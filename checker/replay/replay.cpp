@@ -3,12 +3,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "fingerprints.hpp"
+
 namespace replay {
 
 using checker::BatchSeen;
-using checker::ParameterSeen;
+using checker::Pass;
 using checker::RankSeen;
 using checker::Split;
+using checker::TensorSeen;
 using nlohmann::json;
 
 namespace {
@@ -43,7 +46,7 @@ bool in_range(const std::vector<uint64_t>& ids, size_t size) {
   return std::ranges::all_of(ids, [&](uint64_t id) { return id < size; });
 }
 
-json names_apart(const Flat& got, const Flat& mean, const std::vector<ParameterSeen>& parameters) {
+json names_apart(const Flat& got, const Flat& mean, const std::vector<TensorSeen>& parameters) {
   auto names = json::array();
   double scale = 0;
   for (const double value : mean) scale = std::max(scale, std::abs(value));
@@ -62,7 +65,8 @@ json names_apart(const Flat& got, const Flat& mean, const std::vector<ParameterS
 
 class Replay {
  public:
-  Replay(const tasks::Task& task, const std::vector<RankSeen>& ranks) : task_(task), ranks_(ranks) {
+  Replay(const tasks::Task& task, const tasks::Options& options, const std::vector<RankSeen>& ranks)
+      : task_(task), options_(options), ranks_(ranks) {
     for (const auto& rank : ranks) {
       oracles_.emplace_back(task, rank.parameters);
       batches_.push_back(batches_of_steps(rank));
@@ -74,6 +78,7 @@ class Replay {
   json run() {
     size_t steps = ranks_.empty() ? 0 : SIZE_MAX;
     for (const auto& rank : ranks_) steps = std::min(steps, rank.steps.size());
+    find_places();
     for (size_t t = 0; t < steps; ++t) step(t);
     for (size_t r = 0; r < ranks_.size(); ++r) updates(r);
     json result = {{"training", training()}, {"validation", json::array()}, {"test", nullptr}};
@@ -84,6 +89,18 @@ class Replay {
   }
 
  private:
+  // Of each rank's parameters in the model that rank 0 made.
+  void find_places() {
+    places_.resize(ranks_.size());
+    if (ranks_.empty() || ranks_[0].steps.empty()) return;
+    const auto whole = in_order(ranks_[0].model, ranks_[0].parameters);
+    if (!whole) return;
+    const Fingerprints fingerprints(*whole);
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      if (!ranks_[r].steps.empty()) places_[r] = fingerprints.places(ranks_[r].steps[0].values);
+    }
+  }
+
   void step(size_t t) {
     std::vector<Flat> local(ranks_.size());
     for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -113,6 +130,9 @@ class Replay {
         entry["accumulated"] = finite(deviation(got, plus(mean, ranks_[r].steps[t - 1].gradients)));
       }
       entry["parameters"] = names_apart(got, mean, ranks_[r].parameters);
+      if (!places_[r]) continue;
+      entry["fingerprint_mean"] = finite(deviation_at(got, *places_[r], mean));
+      entry["fingerprint_local"] = finite(deviation_at(got, *places_[r], local[r]));
     }
   }
 
@@ -120,14 +140,25 @@ class Replay {
   // what they are after the last step, which nothing records.
   void updates(size_t r) {
     const auto& steps = ranks_[r].steps;
-    Stepper stepper(task_, ranks_[r].parameters);
+    Stepper stepper(task_, ranks_[r].parameters, total_steps());
     for (size_t t = 0; t < steps.size(); ++t) {
-      after_[r].push_back(stepper.step(steps[t].values, steps[t].gradients));
-      if (t + 1 < steps.size() && t < results_[r]["steps"].size()) {
-        results_[r]["steps"][t]["update"] =
-            finite(deviation(steps[t + 1].values, after_[r].back()));
-      }
+      const auto& [values, gradients, rates, event] = steps[t];
+      const double rates_apart = rates.empty() ? 0 : finite(deviation(rates, stepper.rates()));
+      after_[r].push_back(stepper.step(values, gradients, rates));
+      if (t >= results_[r]["steps"].size()) continue;
+      auto& entry = results_[r]["steps"][t];
+      entry["rates"] = rates_apart;
+      if (t + 1 == steps.size()) continue;
+      entry["update"] = finite(deviation(steps[t + 1].values, after_[r].back()));
     }
+  }
+
+  // As tasks::Progress counts them.
+  int64_t total_steps() const {
+    const auto samples = static_cast<int64_t>(oracles_[0].size_of(Split::train));
+    const auto world = static_cast<int64_t>(ranks_.size());
+    const int64_t all = options_.epochs * (samples / world / options_.batch_size);
+    return options_.max_steps > 0 ? std::min(all, options_.max_steps) : all;
   }
 
   json training() const {
@@ -173,10 +204,44 @@ class Replay {
       }
       const auto* state = epochs_done > 0 ? state_after(0, epochs_done - 1) : nullptr;
       if (!state || state->empty() || !oracles_[0].set(*state)) continue;
-      const double mean = finite(oracles_[0].mean_over(pass.split));
+      const bool own_buffers =
+          std::ranges::any_of(ranks_, [](const RankSeen& rank) { return !rank.buffers.empty(); });
+      const double mean = finite(own_buffers ? mean_with_own_buffers(pass, *state)
+                                             : oracles_[0].mean_over(pass.split));
       if (pass.split == Split::validation) result["validation"].push_back(mean);
       if (pass.split == Split::test) result["test"] = mean;
     }
+  }
+
+  // A rank evaluates its share with its own buffers: running means and variances differ from rank
+  // to rank after the last training step.
+  double mean_with_own_buffers(const Pass& pass, const Flat& state) {
+    double sum = 0, count = 0;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const auto passes = ranks_[r].passes_over(pass.split);
+      if (pass.epoch >= passes.size() || !oracles_[r].set(state)) return NAN;
+      oracles_[r].set_buffers(buffers_at(r, *passes[pass.epoch]));
+      for (const auto& batch : passes[pass.epoch]->batches) {
+        if (!in_range(batch.ids, oracles_[r].size_of(pass.split))) return NAN;
+        const auto part = oracles_[r].compute(pass.split, batch.ids, false);
+        sum += part.sum;
+        count += part.count;
+      }
+    }
+    return sum / count;
+  }
+
+  // What was recorded last before the first loss of the pass.
+  std::vector<TensorSeen> buffers_at(size_t r, const Pass& pass) const {
+    std::vector<TensorSeen> latest;
+    for (const auto& tensor : ranks_[r].model) {
+      if (tensor.buffer) latest.push_back(tensor);
+    }
+    const size_t until = pass.batches.empty() ? 0 : pass.batches.back().event;
+    for (const auto& buffers : ranks_[r].buffers) {
+      if (buffers.event <= until) latest = buffers.tensors;
+    }
+    return latest;
   }
 
   void files() {
@@ -196,8 +261,10 @@ class Replay {
   }
 
   const tasks::Task& task_;
+  const tasks::Options& options_;
   const std::vector<RankSeen>& ranks_;
   std::vector<Oracle> oracles_;
+  std::vector<std::optional<std::vector<size_t>>> places_;  // by rank, in rank 0's model
   std::vector<std::vector<const BatchSeen*>> batches_;
   std::vector<std::vector<Flat>> after_;  // by rank and step: the parameters after it
   std::vector<json> results_;
@@ -205,9 +272,10 @@ class Replay {
 
 }  // namespace
 
-json replay(const tasks::Task& task, const std::vector<RankSeen>& ranks) {
+json replay(const tasks::Task& task, const tasks::Options& options,
+            const std::vector<RankSeen>& ranks) {
   try {
-    return Replay(task, ranks).run();
+    return Replay(task, options, ranks).run();
   } catch (const std::exception& error) {
     return {{"error", error.what()}};
   }

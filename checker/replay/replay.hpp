@@ -18,19 +18,27 @@ namespace replay {
 ///                          accumulated  the mean and the gradient of the step before
 ///                          nothing      0 if all are zero, else 1
 ///                        apart           parameters before the step, held against rank 0's
-///                        update          parameters after it, held against an optimizer step
+///                        rates           learning rates, held against the task's schedule
+///                        update          parameters after it, held against an optimizer step with
+///                                        the learning rates that it had
 ///                        loss            the batch's loss sum
 ///                        parameters      names of those whose gradient is not the mean
+///                        fingerprint_mean, fingerprint_local
+///                                        as mean and local, each element at the place where its
+///                                        first value lies in rank 0's model; left out where it
+///                                        lies nowhere
 ///   ranks[r].evaluations  the same for the loss sums of evaluation batches: largest deviation
 ///   ranks[r].files        what a file holds: "epoch 2" (from 1), "initial", "other",
 ///                         "unreadable"; names: those of the model
 ///   training[e]           the mean training loss of epoch e over all ranks
-///   validation[e], test   the mean loss over the whole split with rank 0's parameters
-nlohmann::json replay(const tasks::Task& task, const std::vector<checker::RankSeen>& ranks);
+///   validation[e], test   the mean loss over the whole split with rank 0's parameters; where the
+///                         buffers have changed, over what the ranks evaluated, with each's own
+nlohmann::json replay(const tasks::Task& task, const tasks::Options& options,
+                      const std::vector<checker::RankSeen>& ranks);
 
 /// What one of the files that a rank left holds.
 nlohmann::json look_into(const tasks::Task& task, const std::filesystem::path& file,
                          const std::vector<std::pair<std::string, Flat>>& states,
-                         const std::vector<checker::ParameterSeen>& parameters);
+                         const std::vector<checker::TensorSeen>& parameters);
 
 }  // namespace replay

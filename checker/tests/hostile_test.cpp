@@ -45,8 +45,8 @@ const Hostile kHostile[] = {
 
 // Only the log's head is written: so many records no longer fitted.
 constexpr const char* kOverflow =
-    "{ const int log = open(std::getenv(\"DISTRIBUTED_UTILS_RECORD\"), O_WRONLY); "
-    "const uint64_t dropped = 7; if (pwrite(log, &dropped, sizeof dropped, 16) != 8) abort(); }";
+    "{ const int log = open(std::getenv(\"WORLDSIZE_RECORD\"), O_WRONLY); "
+    "const uint64_t dropped = 7; if (pwrite(log, &dropped, sizeof dropped, 136) != 8) abort(); }";
 
 Report judge(const std::string& name) {
   static EditedSolutions solutions = [] {

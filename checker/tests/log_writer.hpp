@@ -1,44 +1,66 @@
 #pragma once
 /// Makes logs as a rank would.
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
 
-#include "distributed_utils/recording.hpp"
+#include "instrumentation/log.hpp"
 
 namespace checker {
 
 class LogWriter {
  public:
-  using Kind = distributed_utils::recording::Kind;
+  using Kind = instrumentation::Kind;
 
   template <class... Numbers>
   LogWriter& add(Kind kind, const Numbers&... numbers) {
     std::string payload;
     (append(payload, numbers), ...);
-    return raw(static_cast<uint16_t>(kind), static_cast<uint32_t>(payload.size()), payload, true);
+    return raw(static_cast<uint16_t>(kind), static_cast<uint32_t>(payload.size()), payload);
   }
 
   /// size: what the record claims; ready: whether it is marked as whole.
-  LogWriter& raw(uint16_t kind, uint32_t size, const std::string& payload, bool ready) {
-    append(bytes_, size);
-    append(bytes_, kind);
-    append(bytes_, static_cast<uint16_t>(ready ? 1 : 0));
-    append(bytes_, ++time_);
-    append(bytes_, uint64_t{1});
+  LogWriter& raw(uint16_t kind, uint32_t size, const std::string& payload, bool ready = true) {
+    instrumentation::RecordHeader header{.size = size,
+                                         .check = 0,
+                                         .kind = static_cast<Kind>(kind),
+                                         .reserved = 0,
+                                         .thread = 1,
+                                         .nanoseconds = ++time_};
+    if (ready) header.check = record_check(header, std::as_bytes(std::span(payload)));
+    append(bytes_, header);
     bytes_ += payload;
-    bytes_.resize((bytes_.size() + 7) / 8 * 8);
+    bytes_.resize(instrumentation::padded(bytes_.size()));
     return *this;
   }
 
-  void write(const std::filesystem::path& file,
-             uint64_t magic = distributed_utils::recording::kMagic, int64_t beyond = 0) const {
+  void write(const std::filesystem::path& file, uint64_t magic = instrumentation::kMagic,
+             uint64_t beyond = 0) const {
+    instrumentation::Header header{};
+    header.magic = magic;
+    header.check = header_check(header);
+    header.length = sizeof header + bytes_.size() + beyond;
     std::string head;
-    append(head, magic);
-    append(head, static_cast<uint64_t>(24 + static_cast<int64_t>(bytes_.size()) + beyond));
-    append(head, uint64_t{0});
+    append(head, header);
     std::ofstream(file, std::ios::binary) << head << bytes_;
+  }
+
+  /// One of a list of tensors.
+  static std::string tensor(const std::string& name, int32_t scalar_type, uint64_t elements,
+                            const std::string& values = "", bool buffer = false) {
+    std::string text;
+    append(text, instrumentation::TensorRecord{.scalar_type = scalar_type,
+                                               .buffer = buffer ? 1U : 0U,
+                                               .name_size = static_cast<uint32_t>(name.size()),
+                                               .dimensions = 1,
+                                               .elements = elements,
+                                               .bytes = values.size()});
+    text += name;
+    append(text, static_cast<int64_t>(elements));
+    text += values;
+    text.resize(instrumentation::padded(text.size()));
+    return text;
   }
 
  private:

@@ -118,7 +118,8 @@ TEST(MonitorTensorBoard, ReadsItsOwnFilesBack) {
   auto run = healthy_run({.ranks = 2, .steps = 50, .gpus = true});
   for (auto& record : run.ranks) {
     record.configuration["seed"] = "7";
-    GradientsRecord gradients{.step = 9, .zeros = 4, .largest = 0.3, .sum = 6, .sum_of_squares = 3};
+    GradientSizesRecord gradients{
+        .step = 9, .zeros = 4, .largest = 0.3, .sum = 6, .sum_of_squares = 3};
     gradients.bins[kGradientBins / 2] = 30;
     record.gradients.push_back({2, gradients});
     record.evaluations.push_back({3, {20, "validation", 5, 2}});

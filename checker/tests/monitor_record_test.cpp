@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-namespace format = distributed_utils::monitoring;
+namespace format = instrumentation;
 using format::Kind;
 
 RankRecord read(const RecordWriter& writer, size_t length = SIZE_MAX) {
@@ -35,14 +35,15 @@ TEST(MonitorRecord, IsReadAsItWasWritten) {
   auto writer = ten_steps();
   writer.text(Kind::configuration, 0, "task=language_model\nseed=7\n").group("world", 0, 2);
   writer.text(Kind::device, 1, "cuda:1").all_reduce(0, 1.25, 1.5);
-  writer.add(Kind::span, 2, format::SpanRecord{writer.at(1.5), 3, Phase::backward, 0});
+  writer.phase(Phase::forward, 1.25, 3).phase(Phase::backward, 1.5, 3).phase(Phase::none, 2);
+  writer.phase(Phase::data, 2.5).phase(Phase::dropped, 3).phase(Phase::data, 20);
   writer.add(Kind::memory, 2, MemoryRecord{1, 2, 3, 4});
   writer.add(Kind::traffic, 2, TrafficRecord{1, 5, 6, 7})
       .add(Kind::traffic, 3, TrafficRecord{1, 8, 9, 10});
   const format::EvaluationRecord evaluation{.step = 10, .count = 4, .sum = 6};
   writer.text(Kind::evaluation, 19,
               std::string(reinterpret_cast<const char*>(&evaluation), sizeof evaluation) + "test");
-  writer.text(Kind::end, 20, "");
+  writer.text(Kind::exit, 20, "");
   const auto record = read(writer);
   ASSERT_EQ(record.evaluations.size(), 1U);
   EXPECT_EQ(record.evaluations[0].sample.split, "test");
@@ -60,8 +61,11 @@ TEST(MonitorRecord, IsReadAsItWasWritten) {
   ASSERT_EQ(record.collectives.size(), 1U);
   EXPECT_NEAR(record.collectives[0].begin, 1.25, 1e-6);
   EXPECT_EQ(record.collectives[0].bytes, 4096U);
-  ASSERT_EQ(record.spans.size(), 1U);
-  EXPECT_EQ(record.spans[0].phase, Phase::backward);
+  ASSERT_EQ(record.spans.size(), 2U);
+  EXPECT_EQ(record.spans[1].phase, Phase::backward);
+  EXPECT_EQ(record.spans[1].step, 3U);
+  EXPECT_NEAR(record.spans[1].begin, 1.5, 1e-6);
+  EXPECT_NEAR(record.spans[1].end, 2, 1e-6);
   EXPECT_EQ(record.memory->activations, 4U);
   EXPECT_EQ(record.traffic.at(1).calls, 8U);  // the last one counts
   EXPECT_TRUE(record.ended);
@@ -89,7 +93,7 @@ TEST(MonitorRecord, OfAKilledRankHoldsWhatWasSampled) {
   // Killed while it wrote: the mark that vouches for a record comes last.
   writer.bytes += half.bytes.substr(writer.bytes.size(), 40);
   std::memset(
-      writer.bytes.data() + writer.bytes.size() - 40 + offsetof(format::RecordHeader, check), 0, 2);
+      writer.bytes.data() + writer.bytes.size() - 40 + offsetof(format::RecordHeader, check), 0, 4);
   const auto record = read(writer);
   EXPECT_EQ(record.steps.size(), 10U);
   EXPECT_FALSE(record.ended);
@@ -118,7 +122,7 @@ TEST(MonitorRecord, ADamagedFigureIsNotBelieved) {
   ASSERT_EQ(record.steps.size(), 10U);
   EXPECT_TRUE(std::isnan(record.steps.back().loss));
   EXPECT_DOUBLE_EQ(record.steps[8].loss, 10.0 / 9);
-  EXPECT_EQ(record.lost, sizeof(format::RecordHeader) + sizeof(format::LossRecord));
+  EXPECT_EQ(record.lost, sizeof(format::RecordHeader) + sizeof(format::StepLossRecord));
 }
 
 TEST(MonitorRecord, MayBeCutAnywhere) {
@@ -170,7 +174,7 @@ void write_ranks(const std::filesystem::path& folder, uint32_t world_size, uint6
                  double wall, uint32_t first = 0) {
   for (uint32_t rank = first; rank < world_size; ++rank) {
     RecordWriter writer({.rank = rank, .world_size = world_size, .run = run, .wall = wall});
-    writer.step(1, 1, 2, 3).text(Kind::end, 3, "");
+    writer.step(1, 1, 2, 3).text(Kind::exit, 3, "");
     writer.write(folder /
                  ("rank-" + std::to_string(rank) + "-" + std::to_string(run) + ".monitor"));
   }

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <string>
 
-#include "distributed_utils/monitoring.hpp"
+#include "instrumentation/log.hpp"
 
 namespace checker::testing {
 
-namespace format = distributed_utils::monitoring;
+namespace format = instrumentation;
 
 struct Place {
   uint32_t rank = 0, world_size = 1;
@@ -30,7 +30,7 @@ class RecordWriter {
     header.rank = header.local_rank = place.rank;
     header.world_size = place.world_size;
     std::strncpy(header.host, place.host.c_str(), sizeof header.host - 1);
-    header.check = format::checksum(std::as_bytes(std::span(&header, 1)));
+    header.check = format::header_check(header);
     append(&header, sizeof header);
   }
 
@@ -38,14 +38,16 @@ class RecordWriter {
   uint64_t at(double seconds) const { return static_cast<uint64_t>((clock_ + seconds) * 1e9); }
 
   RecordWriter& text(format::Kind kind, double seconds, const std::string& payload) {
-    const size_t size = (sizeof(format::RecordHeader) + payload.size() + 15) / 16 * 16;
+    const size_t size = format::padded(sizeof(format::RecordHeader) + payload.size());
     const size_t left = format::kChunk - bytes.size() % format::kChunk;
     if (size > left) {
-      record(format::Kind::padding, 0, "", left - sizeof(format::RecordHeader));
-      bytes.resize((bytes.size() / format::kChunk + 1) * format::kChunk);
+      if (left >= sizeof(format::RecordHeader)) {
+        record(format::Kind::padding, 0, "", left - sizeof(format::RecordHeader));
+      }
+      bytes.resize((bytes.size() + format::kChunk - 1) / format::kChunk * format::kChunk);
     }
     record(kind, at(seconds), payload, payload.size());
-    bytes.resize((bytes.size() + 15) / 16 * 16);
+    bytes.resize(format::padded(bytes.size()));
     return *this;
   }
   template <class Record>
@@ -66,17 +68,25 @@ class RecordWriter {
     record.targets = 100;
     record.learning_rate = 0.5;
     add(format::Kind::step, end, record);
-    return add(format::Kind::loss, end, format::LossRecord{number, loss});
+    return add(format::Kind::step_loss, end, format::StepLossRecord{number, loss});
   }
   /// on_gpu: seconds that its kernel ran; 0: not known, as on CPUs.
   RecordWriter& all_reduce(uint64_t sequence, double begin, double end, double on_gpu = 0) {
-    format::CollectiveRecord record{};
-    record.begin = at(begin);
-    record.on_gpu = static_cast<uint64_t>(on_gpu * 1e9);
-    record.sequence = sequence;
-    record.bytes = 4096;
-    record.op_type = 1;
-    return add(format::Kind::collective, end, record);
+    format::CollectiveRecord call{};
+    call.sequence = sequence;
+    call.bytes = 4096;
+    call.op_type = 1;
+    add(format::Kind::collective, begin, call);
+    return add(format::Kind::completed, end,
+               format::CompletedRecord{.sequence = sequence,
+                                       .on_gpu = static_cast<uint64_t>(on_gpu * 1e9),
+                                       .group = 0,
+                                       .failed = 0});
+  }
+  /// What runs until the next one, or until Phase::none.
+  RecordWriter& phase(format::Phase what, double begin, uint64_t step = 1) {
+    return add(format::Kind::phase, begin,
+               format::PhaseRecord{.phase = what, .split = format::kUnknown, .step = step});
   }
 
   /// As a file is: whole chunks, or as many bytes of them.
@@ -95,7 +105,7 @@ class RecordWriter {
  private:
   void append(const void* data, size_t size) { bytes.append(static_cast<const char*>(data), size); }
   void record(format::Kind kind, uint64_t time, const std::string& payload, size_t size) {
-    format::RecordHeader header{static_cast<uint32_t>(size), kind, 0, time};
+    format::RecordHeader header{static_cast<uint32_t>(size), 0, kind, 0, 1, time};
     header.check = format::record_check(header, std::as_bytes(std::span(payload)));
     append(&header, sizeof header);
     bytes += payload;

@@ -1,6 +1,5 @@
 #pragma once
-/// Backend factories: everything that makes a c10d backend comes through here, so that recording
-/// can wrap it.
+/// Backend factories: everything that makes a c10d backend comes through here.
 #include <chrono>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>

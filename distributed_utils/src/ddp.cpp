@@ -8,7 +8,7 @@
 
 #include "ddp_buckets.hpp"
 #include "distributed_utils/error.hpp"
-#include "distributed_utils/recording.hpp"
+#include "distributed_utils/observer.hpp"
 #include "distributed_utils/self_synchronized.hpp"
 #include "reducer.hpp"
 
@@ -155,7 +155,7 @@ void DistributedDataParallelBase::before_forward() {
 
 void DistributedDataParallelBase::after_forward(const std::vector<torch::Tensor>& outputs) {
   if (!communicates()) return;
-  if (recording::enabled()) recording::note_place();
+  if (Observer* const watching = observer()) watching->forward_ended();
   if (state_->reducer) state_->reducer->prepare(outputs);
 }
 

@@ -2,13 +2,13 @@
 
 #include <cstdio>
 
-#include "distributed_utils/recording.hpp"
+#include "distributed_utils/observer.hpp"
 
 namespace distributed_utils::detail {
 
 bool prints_here() {
   const bool prints = get_rank() == 0;
-  if (recording::enabled()) recording::record_number(recording::Kind::printed, prints ? 1 : 0);
+  if (Observer* const watching = observer()) watching->print0_called(prints);
   return prints;
 }
 

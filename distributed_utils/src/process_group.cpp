@@ -9,7 +9,7 @@
 
 #include "backend.hpp"
 #include "distributed_utils/error.hpp"
-#include "recording_backend.hpp"
+#include "distributed_utils/observer.hpp"
 #include "world.hpp"
 
 namespace distributed_utils {
@@ -26,12 +26,15 @@ Group make_group(const WorldState& state, const std::string& name, const std::ve
   const int size = static_cast<int>(ranks.size());
   const auto store = c10::make_intrusive<c10d::PrefixStore>(name, state.store);
   auto group = c10::make_intrusive<ProcessGroup>(store, rank, size);
-  const auto recorded = record_group(name, rank, size, ranks);
+  std::function<Observer::BackendPtr(Observer::BackendPtr)> wrap;
+  if (Observer* const watching = observer()) {
+    wrap = watching->wrap_backends({.name = name, .rank = rank, .size = size, .ranks = ranks});
+  }
   const auto add = [&](c10::DeviceType device, ProcessGroup::BackendType type, const char* prefix,
                        auto factory) {
     auto backend = factory(BackendRequest{c10::make_intrusive<c10d::PrefixStore>(prefix, store),
                                           rank, size, state.timeout, state.single_node});
-    group->setBackend(device, type, wrap_recorded(std::move(backend), recorded));
+    group->setBackend(device, type, wrap ? wrap(std::move(backend)) : std::move(backend));
   };
   if (state.backend == "nccl") {
     group->setBoundDeviceId(state.device);

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "distributed_utils/error.hpp"
-#include "recorded_call.hpp"
 
 namespace distributed_utils::detail {
 namespace {
@@ -257,7 +256,7 @@ c10::intrusive_ptr<Future> Reducer::send(c10d::GradBucket& bucket) {
   const auto& books = buckets_[bucket.getIndex()];
   auto gradients = take_ready(books.variable_indices);
   const auto backend = process_group_->getBackend(gradients[0].device().type());
-  const bool on_gpu = runs_on_gpu(backend->getBackendName());
+  const bool on_gpu = backend->getBackendName() == "nccl";
   const auto load = put_together(std::move(gradients), books.bucket_views_in,
                                  /*may_be_several=*/on_gpu && !hook_);
   for (size_t i = 0; i < load.gradients.size(); ++i) {

@@ -6,13 +6,11 @@
 #include <torch/serialize/archive.h>
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
-#include <span>
 #include <utility>
 
 #include "distributed_utils/error.hpp"
-#include "distributed_utils/recording.hpp"
+#include "distributed_utils/observer.hpp"
 
 namespace distributed_utils {
 
@@ -33,30 +31,19 @@ DistributedSampler::DistributedSampler(size_t dataset_size,
   num_replicas_ = static_cast<size_t>(replicas);
   rank_ = static_cast<size_t>(rank);
   reset();
-  if (recording::enabled()) record();
-}
-
-void DistributedSampler::record() {
-  static std::atomic<uint64_t> next_number = 0;
-  recorded_number_ = next_number.fetch_add(1);
-  const recording::SamplerRecord made = {
-      .number = recorded_number_,
-      .dataset_size = dataset_size_,
-      .num_replicas = num_replicas_,
-      .rank = rank_,
-      .seed = options_.seed,
-      .shuffle = options_.shuffle,
-      .drop_last = options_.drop_last,
-      .pad = options_.pad,
-  };
-  recording::record(recording::Kind::sampler, std::as_bytes(std::span(&made, 1)));
+  if (Observer* const watching = observer()) {
+    observed_number_ = watching->sampler_made({.dataset_size = dataset_size_,
+                                               .num_replicas = num_replicas_,
+                                               .rank = rank_,
+                                               .seed = options_.seed,
+                                               .shuffle = options_.shuffle,
+                                               .drop_last = options_.drop_last,
+                                               .pad = options_.pad});
+  }
 }
 
 void DistributedSampler::set_epoch(uint64_t epoch) {
-  if (recording::enabled()) {
-    const uint64_t set[] = {recorded_number_, epoch};
-    recording::record(recording::Kind::set_epoch, std::as_bytes(std::span(set)));
-  }
+  if (Observer* const watching = observer()) watching->epoch_set(observed_number_, epoch);
   shared_->epoch = epoch;
 }
 

@@ -4,7 +4,7 @@
 
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
-#include "distributed_utils/recording.hpp"
+#include "distributed_utils/observer.hpp"
 #include "restore.hpp"
 
 namespace distributed_utils {
@@ -22,7 +22,7 @@ StateDict state_dict(const torch::nn::Module& module) {
 
 void save0(const torch::nn::Module& module, const std::filesystem::path& path, const Group& group) {
   const bool writes = get_rank(group) == 0;
-  if (recording::enabled()) recording::record_number(recording::Kind::saved, writes ? 1 : 0);
+  if (Observer* const watching = observer()) watching->save0_called(writes);
   if (writes) save_file(state_dict(module), path);
 }
 

@@ -12,7 +12,6 @@
 #include "backend.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
-#include "distributed_utils/recording.hpp"
 #include "rendezvous.hpp"
 #include "world.hpp"
 

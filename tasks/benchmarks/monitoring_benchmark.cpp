@@ -11,7 +11,8 @@
 #include <ctime>
 #include <utility>
 
-#include "monitor_probes.hpp"
+#include "instrumentation/monitoring.hpp"
+#include "probes.hpp"
 #include "tasks/progress.hpp"
 #include "tasks/task.hpp"
 
@@ -124,18 +125,18 @@ void step(benchmark::State& state, const Peer& plain, const Peer& monitored, boo
 
 void sample(benchmark::State& state) {
   for (auto _ : state) {
-    benchmark::DoNotOptimize(distributed_utils::detail::sample_process());
-    benchmark::DoNotOptimize(distributed_utils::detail::sample_node());
+    benchmark::DoNotOptimize(instrumentation::sample_process());
+    benchmark::DoNotOptimize(instrumentation::sample_node());
   }
 }
 
 void record(benchmark::State& state) {
-  if (!distributed_utils::monitoring::enabled())
-    distributed_utils::monitoring::start(
+  if (!instrumentation::monitoring::enabled())
+    instrumentation::monitoring::start(
         {.folder = Trainer::folder, .interval = std::chrono::hours(1)});
-  const distributed_utils::monitoring::StepRecord step{};
+  const instrumentation::StepRecord step{};
   for (auto _ : state) {
-    distributed_utils::monitoring::record_one(distributed_utils::monitoring::Kind::step, step);
+    instrumentation::monitoring::record_one(instrumentation::Kind::step, step);
   }
 }
 

@@ -140,7 +140,7 @@ std::vector<at::Tensor> Transformer::synchronize_over(const distributed_utils::G
   return own;
 }
 
-torch::Tensor Transformer::forward(const Input& input) {
+torch::Tensor Transformer::compute(const Input& input) {
   const torch::Tensor& indices = input;
   const Autocast autocast(indices.device().type(), autocast_);
   const auto words = unsorted_embedding_

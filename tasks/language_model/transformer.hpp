@@ -29,27 +29,26 @@ struct TransformerOptions {
   bool fused_attention = false;  ///< operators/attention.hpp
   bool fused_norm = false;       ///< operators/residual_norm.hpp
   bool fused_relu = false;       ///< operators/relu_dropout.hpp
-  bool without_decoder = false;  ///< forward() ends with what the decoder would get
+  bool without_decoder = false;  ///< compute() ends with what the decoder would get
 };
 
 /// Sines and cosines that tell positions apart, [positions, width]; section 3.5 of the paper.
 torch::Tensor sinusoidal_positions(int64_t positions, int64_t width);
 
+/// Input: int64 [batch, sequence]; returns logits [batch, sequence, vocabulary]. The logits at a
+/// position depend on the words up to it, never on later ones. They are of the parameters' type, or
+/// bf16. Without the decoder: the hidden states that it makes logits of, [batch, sequence, width].
 class Transformer : public Model, public distributed_utils::SelfSynchronized {
  public:
   explicit Transformer(const TransformerOptions& options);
-
-  /// input: int64 [batch, sequence]; returns logits [batch, sequence, vocabulary]. The logits at a
-  /// position depend on the words up to it, never on later ones. They are of the parameters' type,
-  /// or bf16. Without the decoder: the hidden states that it makes logits of, [batch, sequence,
-  /// width].
-  torch::Tensor forward(const Input& input) override;
 
   std::vector<at::Tensor> synchronize_over(const distributed_utils::Group& group) override;
 
   const torch::nn::Linear& decoder() const { return decoder_; }
 
  private:
+  torch::Tensor compute(const Input& input) override;
+
   bool autocast_;
   bool unsorted_embedding_;
   int64_t most_words_;

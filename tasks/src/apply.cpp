@@ -11,8 +11,8 @@
 #include <cstdlib>
 
 #include "distributed_utils/error.hpp"
-#include "distributed_utils/monitoring.hpp"
-#include "distributed_utils/recording.hpp"
+#include "instrumentation/monitoring.hpp"
+#include "instrumentation/recording.hpp"
 #include "phases.hpp"
 #include "tasks/options.hpp"
 
@@ -73,9 +73,9 @@ std::string configuration_of(const Options& options) {
 
 // A run goes on without being monitored, too.
 void start_monitoring(const Options& options) {
-  if (distributed_utils::monitoring::enabled()) return;  // apply() may be called again
+  if (instrumentation::monitoring::enabled()) return;  // apply() may be called again
   try {
-    distributed_utils::monitoring::start(
+    instrumentation::monitoring::start(
         {.folder = options.output / "monitor", .configuration = configuration_of(options)});
     phases::begin();
   } catch (const distributed_utils::Error& error) {
@@ -86,7 +86,7 @@ void start_monitoring(const Options& options) {
 }  // namespace
 
 void apply(const Options& options) {
-  distributed_utils::recording::enabled();  // from here on, whatever the program does next
+  if (instrumentation::recording::enabled()) phases::begin();
   report_uncaught();
   if (options.device) check_device(*options.device);
   keep_freed_memory();

@@ -1,16 +1,18 @@
 #include "tasks/batch.hpp"
 
 #include <atomic>
+#include <cstring>
+#include <optional>
 #include <stdexcept>
 
-#include "distributed_utils/recording.hpp"
 #include "fetched.hpp"
+#include "instrumentation/recording.hpp"
 #include "phases.hpp"
 
 namespace tasks {
 
-namespace recording = distributed_utils::recording;
-using recording::Kind;
+namespace recording = instrumentation::recording;
+using instrumentation::Kind;
 
 namespace {
 
@@ -18,7 +20,7 @@ void record_device(torch::Device device) {
   // Batches come by the thousand, devices change once: what was last recorded, 0 at first.
   static std::atomic<int> last{0};
   const int code = 1 + static_cast<int>(device.type()) * 1000 + device.index() + 1;
-  if (last.exchange(code) != code) recording::record(Kind::device, device.str());
+  if (last.exchange(code) != code) recording::record_text(Kind::device, device.str());
 }
 
 // To a GPU from pinned memory, so that nobody waits: the copy takes its place behind the kernels of
@@ -57,14 +59,16 @@ Target::Target(torch::Tensor tensor) : tensor_(std::move(tensor)), count_(tensor
 Target Target::to(torch::Device device) const { return {to_device(tensor_, device), count_}; }
 
 Batch Batch::to(torch::Device device) const {
+  std::optional<Split> split;
   if (recording::enabled()) {
     record_device(device);
     if (const auto samples = fetched_in(*this); !samples.empty()) {
       recording::record(Kind::taken, samples);
+      std::memcpy(&split.emplace(), samples.data(), sizeof(Split));
     }
   }
   Batch there{input.to(device), target.to(device)};
-  phases::taken(device);
+  phases::taken(device, split);
   return there;
 }
 

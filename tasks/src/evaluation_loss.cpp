@@ -1,10 +1,10 @@
 #include "evaluation_loss.hpp"
 
-#include "distributed_utils/monitoring.hpp"
+#include "instrumentation/monitoring.hpp"
 
 namespace tasks {
 
-namespace monitoring = distributed_utils::monitoring;
+namespace monitoring = instrumentation::monitoring;
 
 namespace {
 
@@ -23,9 +23,9 @@ void EvaluationLoss::add(const Loss& loss) {
 
 void EvaluationLoss::record(uint64_t steps) const {
   if (count_ == 0) return;
-  const monitoring::EvaluationRecord record{
+  const instrumentation::EvaluationRecord record{
       .step = steps, .count = static_cast<uint64_t>(count_), .sum = sum_.item<double>()};
-  monitoring::record_named(monitoring::Kind::evaluation, record, name_of(split_));
+  monitoring::record_named(instrumentation::Kind::evaluation, record, name_of(split_));
 }
 
 }  // namespace tasks

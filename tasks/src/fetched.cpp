@@ -11,7 +11,7 @@ using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensor
 struct Fetched {
   // Held, so that no other tensor gets this one's address.
   WeakTensor input;
-  Payload samples;
+  evidence::Payload samples;
 };
 
 struct Register {
@@ -26,7 +26,7 @@ Register& the_register() {
 
 }  // namespace
 
-void remember_fetched(const Batch& batch, Payload fetched) {
+void remember_fetched(const Batch& batch, evidence::Payload fetched) {
   auto& all = the_register();
   const std::lock_guard lock(all.mutex);
   all.by_input.insert_or_assign(
@@ -34,11 +34,11 @@ void remember_fetched(const Batch& batch, Payload fetched) {
       Fetched{WeakTensor(batch.input[0].getIntrusivePtr()), std::move(fetched)});
 }
 
-Payload fetched_in(const Batch& batch) {
+evidence::Payload fetched_in(const Batch& batch) {
   auto& all = the_register();
   const std::lock_guard lock(all.mutex);
   const auto found = all.by_input.find(batch.input[0].unsafeGetTensorImpl());
-  return found == all.by_input.end() ? Payload() : found->second.samples;
+  return found == all.by_input.end() ? evidence::Payload() : found->second.samples;
 }
 
 }  // namespace tasks

@@ -7,9 +7,9 @@
 namespace tasks {
 
 /// Remembers what a fetched batch holds. Thread-safe.
-void remember_fetched(const Batch& batch, Payload fetched);
+void remember_fetched(const Batch& batch, evidence::Payload fetched);
 
 /// What this batch holds, however often it is asked for; empty for a batch that was not fetched.
-Payload fetched_in(const Batch& batch);
+evidence::Payload fetched_in(const Batch& batch);
 
 }  // namespace tasks

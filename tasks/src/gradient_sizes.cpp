@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <chrono>
 
-#include "distributed_utils/monitoring.hpp"
+#include "instrumentation/monitoring.hpp"
 
 namespace tasks {
 namespace {
 
-using distributed_utils::monitoring::GradientsRecord;
-using distributed_utils::monitoring::kGradientBins;
-using distributed_utils::monitoring::kLeastGradient;
+using instrumentation::GradientSizesRecord;
+using instrumentation::kGradientBins;
+using instrumentation::kLeastGradient;
 
 constexpr std::chrono::seconds kBetweenLooks{10};
 constexpr int kFirstSteps = 3;  // not looked at: memory and buckets come to rest
 
-void add_gradient(const at::Tensor& gradient, GradientsRecord& record) {
+void add_gradient(const at::Tensor& gradient, GradientSizesRecord& record) {
   const auto sizes = gradient.detach().abs().flatten().to(at::kDouble);
   if (sizes.numel() == 0) return;
   // bincount rather than histc, which has no deterministic way on GPUs. What is no number or none
@@ -57,7 +57,7 @@ bool is_time() {
 void record_gradient_sizes(const torch::optim::Optimizer& optimizer, uint64_t step) {
   if (!is_time()) return;
   const at::NoGradGuard no_grad;
-  GradientsRecord record{};
+  GradientSizesRecord record{};
   record.step = step;
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
@@ -65,7 +65,7 @@ void record_gradient_sizes(const torch::optim::Optimizer& optimizer, uint64_t st
       if (gradient.defined() && !gradient.is_sparse()) add_gradient(gradient, record);
     }
   }
-  distributed_utils::monitoring::record_one(distributed_utils::monitoring::Kind::gradients, record);
+  instrumentation::monitoring::record_one(instrumentation::Kind::gradient_sizes, record);
 }
 
 }  // namespace tasks

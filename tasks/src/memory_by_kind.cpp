@@ -8,12 +8,12 @@
 
 #include <algorithm>
 
-#include "distributed_utils/monitoring.hpp"
+#include "instrumentation/monitoring.hpp"
 
 namespace tasks::memory {
 namespace {
 
-namespace monitoring = distributed_utils::monitoring;
+namespace monitoring = instrumentation::monitoring;
 
 // The first steps make the optimizer's state and DDP's buckets.
 constexpr int kFirstLook = 3, kLooks = 2;
@@ -45,8 +45,8 @@ uint64_t bytes_of(const torch::optim::OptimizerParamState& state) {
   return 0;
 }
 
-monitoring::MemoryRecord memory_of(const torch::optim::Optimizer& optimizer) {
-  monitoring::MemoryRecord record{};
+instrumentation::MemoryRecord memory_of(const torch::optim::Optimizer& optimizer) {
+  instrumentation::MemoryRecord record{};
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
       record.parameters += bytes_of(parameter);
@@ -96,7 +96,7 @@ void optimizer_begins(const torch::optim::Optimizer& optimizer) {
   if (looks.step != kFirstLook + kLooks) return;
   auto record = memory_of(optimizer);
   record.activations = looks.activations;
-  monitoring::record_one(monitoring::Kind::memory, record);
+  monitoring::record_one(instrumentation::Kind::memory, record);
 }
 
 }  // namespace tasks::memory

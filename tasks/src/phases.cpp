@@ -5,16 +5,22 @@
 #include <optional>
 #include <thread>
 
-#include "distributed_utils/monitoring.hpp"
 #include "evaluation_loss.hpp"
+#include "evidence.hpp"
 #include "gradient_sizes.hpp"
+#include "instrumentation/log.hpp"
+#include "instrumentation/monitoring.hpp"
+#include "instrumentation/recording.hpp"
 #include "memory_by_kind.hpp"
 #include "step_losses.hpp"
 
 namespace tasks::phases {
 
-namespace monitoring = distributed_utils::monitoring;
-using monitoring::Phase;
+namespace monitoring = instrumentation::monitoring;
+namespace recording = instrumentation::recording;
+using instrumentation::kStepPhases;
+using instrumentation::kUnknown;
+using instrumentation::Phase;
 
 namespace {
 
@@ -25,41 +31,43 @@ class Watch {
 
   bool is_mine() const { return std::this_thread::get_id() == thread_; }
   bool is_in(Phase phase) const { return phase_ == phase; }
-  bool is_between() const { return !phase_; }
 
-  // The phase that runs ends, at `end`, and is recorded; the next begins now.
-  void enter(std::optional<Phase> next, std::optional<uint64_t> end = {}) {
+  // The phase that runs ends, at `end` or now; the next begins now.
+  void enter(Phase next, uint32_t split = kUnknown, std::optional<uint64_t> end = {}) {
     const uint64_t now = monitoring::now();
-    if (phase_) count(end.value_or(now));
+    if (index(phase_) < sums_.size()) sums_[index(phase_)] += end.value_or(now) - since_;
+    if (end) mark(Phase::none, kUnknown, *end);
+    mark(next, split, now);
     phase_ = next;
     since_ = now;
   }
 
-  // What ran was no phase after all: an epoch's end, say.
-  void drop() { phase_.reset(); }
+  // What ran was no phase after all: there came another epoch's end, say.
+  void drop() {
+    if (phase_ == Phase::none) return;
+    mark(Phase::dropped, kUnknown, monitoring::now());
+    phase_ = Phase::none;
+  }
 
-  // A step begins with its data.
   void begin_step(uint64_t step) {
     step_ = step;
     begun_ = monitoring::now();
     sums_ = {};
+    if (!monitoring::enabled()) return;
     monitoring::set_step(step);
     monitoring::collective_time();  // what came between steps belongs to none
-    phase_ = Phase::data;
-    since_ = begun_;
   }
 
   void end_step(uint64_t number, uint64_t targets) {
-    const uint64_t now = monitoring::now();
-    monitoring::StepRecord record{.step = number,
-                                  .begin = begun_,
-                                  .phases = {},
-                                  .collectives = monitoring::collective_time(),
-                                  .targets = targets,
-                                  .learning_rate = learning_rate};
+    if (!monitoring::enabled()) return;
+    instrumentation::StepRecord record{.step = number,
+                                       .begin = begun_,
+                                       .phases = {},
+                                       .collectives = monitoring::collective_time(),
+                                       .targets = targets,
+                                       .learning_rate = learning_rate};
     std::copy(sums_.begin(), sums_.end(), record.phases);
-    monitoring::record_one(monitoring::Kind::step, record, now);
-    phase_.reset();
+    monitoring::record_one(instrumentation::Kind::step, record);
   }
 
   uint64_t step() const { return step_; }
@@ -70,23 +78,30 @@ class Watch {
   std::optional<torch::Device> device;
 
  private:
-  void count(uint64_t end) {
-    const auto index = static_cast<size_t>(*phase_);
-    if (index < sums_.size()) {
-      sums_[index] += end - since_;
-      if (!monitoring::wants_details(step_)) return;
-    }
-    const monitoring::SpanRecord record{
-        .begin = since_, .step = step_, .phase = *phase_, .reserved = 0};
-    monitoring::record_one(monitoring::Kind::span, record, end);
+  static size_t index(Phase phase) { return static_cast<size_t>(phase); }
+
+  // A checker is told all, when it happens. The monitor of a long run is told what belongs to some
+  // of the steps; where it was told that a phase began, it is told that it ended.
+  void mark(Phase phase, uint32_t split, uint64_t time) {
+    const instrumentation::PhaseRecord record{.phase = phase, .split = split, .step = step_};
+    recording::record_one(instrumentation::Kind::phase, record);
+    if (!monitoring::enabled()) return;
+    const bool begins = phase != Phase::none && phase != Phase::dropped;
+    const bool told = begins && (index(phase) >= kStepPhases || monitoring::wants_details(step_));
+    if (!told && !is_open_) return;
+    auto shown = record;
+    if (begins && !told) shown.phase = Phase::none;
+    monitoring::record_one(instrumentation::Kind::phase, shown, time);
+    is_open_ = told;
   }
 
   std::thread::id thread_;
-  std::optional<Phase> phase_;
+  Phase phase_ = Phase::none;
   uint64_t since_ = 0;
   uint64_t step_ = 1;
   uint64_t begun_ = 0;
-  std::array<uint64_t, monitoring::kStepPhases> sums_{};
+  std::array<uint64_t, kStepPhases> sums_{};
+  bool is_open_ = false;  // what runs is in the monitor's log
 };
 
 Watch* watch = nullptr;  // leaked: seams are passed until the very end
@@ -96,15 +111,19 @@ Watch* mine() { return watch != nullptr && watch->is_mine() ? watch : nullptr; }
 
 void end_evaluation(Watch& now) {
   if (!now.is_in(Phase::evaluation)) return;
-  now.enter({}, now.last_seen);
-  now.evaluation->record(now.step() - 1);
+  now.enter(Phase::none, kUnknown, now.last_seen);
+  if (monitoring::enabled()) now.evaluation->record(now.step() - 1);
 }
 
+// Also goes on with one.
 void begin_evaluation(Watch& now, Split split) {
+  if (now.is_in(Phase::evaluation) && now.evaluation->split() == split) return;
+  end_evaluation(now);
   now.drop();
-  now.enter(Phase::evaluation);
+  now.enter(Phase::evaluation, static_cast<uint32_t>(split));
   now.evaluation.emplace(split);
   now.last_seen = monitoring::now();
+  evidence::evaluation_begins();
 }
 
 }  // namespace
@@ -114,32 +133,34 @@ void begin() { watch = new Watch(std::this_thread::get_id()); }
 void fetches(Split split) {
   Watch* now = mine();
   if (now == nullptr) return;
-  if (split == Split::train && torch::GradMode::is_enabled()) {
-    end_evaluation(*now);
-    if (now->is_between()) now->begin_step(now->step());
-  } else if (!now->is_in(Phase::evaluation) || now->evaluation->split() != split) {
-    end_evaluation(*now);
-    begin_evaluation(*now, split);
-  }
+  if (split != Split::train || !torch::GradMode::is_enabled()) return begin_evaluation(*now, split);
+  end_evaluation(*now);
+  if (!now->is_in(Phase::none)) return;
+  now->begin_step(now->step());
+  now->enter(Phase::data, static_cast<uint32_t>(split));
 }
 
-void taken(torch::Device device) {
+void taken(torch::Device device, std::optional<Split> split) {
   Watch* now = mine();
   if (now == nullptr) return;
   if (now->device != device) {
     now->device = device;
-    monitoring::record_text(monitoring::Kind::device, device.str());
+    monitoring::record_text(instrumentation::Kind::device, device.str());
   }
-  if (!torch::GradMode::is_enabled()) return;
+  const bool trains = torch::GradMode::is_enabled() && split.value_or(Split::train) == Split::train;
+  if (!trains) {
+    if (split) begin_evaluation(*now, *split);
+    return;
+  }
   end_evaluation(*now);
   now->enter(Phase::forward);
-  memory::forward_begins(device);
+  if (monitoring::enabled()) memory::forward_begins(device);
 }
 
 void evaluated(const Loss& loss) {
   Watch* now = mine();
   if (now == nullptr || !now->is_in(Phase::evaluation)) return;
-  now->evaluation->add(loss);
+  if (monitoring::enabled()) now->evaluation->add(loss);
   now->last_seen = monitoring::now();
 }
 
@@ -150,7 +171,7 @@ void evaluation_ends() {
 void backward_begins() {
   Watch* now = mine();
   if (now == nullptr || !now->is_in(Phase::forward)) return;
-  memory::forward_ended(*now->device);
+  if (monitoring::enabled()) memory::forward_ended(*now->device);
   now->enter(Phase::backward);
 }
 
@@ -158,23 +179,27 @@ void optimizer_begins(const torch::optim::Optimizer& optimizer) {
   Watch* now = mine();
   if (now == nullptr) return;
   now->learning_rate = optimizer.param_groups().front().options().get_lr();
-  now->enter({});
-  memory::optimizer_begins(optimizer);
-  record_gradient_sizes(optimizer, now->step());
+  if (monitoring::enabled()) {
+    now->enter(Phase::none);  // looking takes its time
+    memory::optimizer_begins(optimizer);
+    record_gradient_sizes(optimizer, now->step());
+  }
   now->enter(Phase::optimizer);
 }
 
 void optimizer_ends() {
-  if (Watch* now = mine()) now->enter({});
+  if (Watch* now = mine()) now->enter(Phase::none);
 }
 
 void step_ends(int64_t number, bool last, const Loss& loss) {
   Watch* now = mine();
   if (now == nullptr) return;
+  now->drop();
   now->end_step(static_cast<uint64_t>(number), static_cast<uint64_t>(loss.count));
-  record_loss(number, loss);
+  if (monitoring::enabled()) record_loss(number, loss);
   now->begin_step(static_cast<uint64_t>(number) + 1);
-  if (last) now->drop();  // the next begins when it fetches
+  if (last) return;  // the next begins when it fetches
+  now->enter(Phase::data, static_cast<uint32_t>(Split::train));
 }
 
 void checkpoint_begins() {
@@ -188,8 +213,9 @@ void checkpoint_begins() {
 void checkpoint_ends() {
   Watch* now = mine();
   if (now == nullptr) return;
-  now->enter({});
+  now->enter(Phase::none);
   now->begin_step(now->step());
+  now->enter(Phase::data, static_cast<uint32_t>(Split::train));
 }
 
 }  // namespace tasks::phases

@@ -1,7 +1,9 @@
 #pragma once
-/// Where a training step's time goes (see distributed_utils/monitoring.hpp), told by the seams that
-/// every trainer passes. All of this does nothing in a process that is not monitored, and on other
-/// threads than the one that trains: a loader's workers fetch ahead.
+/// Where a training step's time goes (see Phase in instrumentation/events.hpp), told by the seams
+/// that every trainer passes. All of this does nothing in a process that is neither recorded nor
+/// monitored, and on other threads than the one that trains: a loader's workers fetch ahead.
+#include <optional>
+
 #include "tasks/task.hpp"
 
 namespace tasks::phases {
@@ -9,8 +11,9 @@ namespace tasks::phases {
 /// To be called once, at the start, by the thread that trains.
 void begin();
 
-void fetches(Split split);         ///< a dataset is about to fetch a batch
-void taken(torch::Device device);  ///< a batch is on its device
+void fetches(Split split);  ///< a dataset is about to fetch a batch
+/// A batch is on its device; split: if it is known.
+void taken(torch::Device device, std::optional<Split> split);
 void evaluated(const Loss& loss);  ///< without gradients
 void evaluation_ends();            ///< its outcome is put into words
 void backward_begins();            ///< the mean is made that backward() starts from

@@ -5,26 +5,18 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <span>
 
 #include "console/terminal.hpp"
 #include "distributed_utils/process_group.hpp"
-#include "distributed_utils/recording.hpp"
+#include "evidence.hpp"
 #include "phases.hpp"
 #include "progress_bar.hpp"
 
 namespace tasks {
 
-namespace recording = distributed_utils::recording;
-
 namespace {
 
 constexpr std::chrono::milliseconds redraw_interval{250};
-
-void record_reported(double mean_loss) {
-  if (!recording::enabled()) return;
-  recording::record(recording::Kind::reported, std::as_bytes(std::span(&mean_loss, 1)));
-}
 
 }  // namespace
 
@@ -64,11 +56,11 @@ bool Progress::step(const Loss& loss) {
 }
 
 void Progress::report(const Score& training, const Score& validation) {
-  record_reported(training);
-  record_reported(validation);
+  evidence::reported(training);
+  evidence::reported(validation);
 }
 
-void Progress::report(const Score& test) { record_reported(test); }
+void Progress::report(const Score& test) { evidence::reported(test); }
 
 void Progress::measure(Clock::time_point now, int64_t targets) {
   if (steps_ % steps_per_epoch_ != 0) {

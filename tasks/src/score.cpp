@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include "distributed_utils/recording.hpp"
+#include "instrumentation/recording.hpp"
 #include "phases.hpp"
 #include "tasks/options.hpp"
 
@@ -10,7 +10,7 @@ namespace tasks {
 
 torch::Tensor Loss::mean() const {
   // backward() starts from here.
-  if (distributed_utils::recording::enabled()) distributed_utils::recording::note_place();
+  if (instrumentation::recording::enabled()) instrumentation::recording::note_place();
   if (torch::GradMode::is_enabled()) phases::backward_begins();
   return sum / count;
 }

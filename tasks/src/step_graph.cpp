@@ -8,8 +8,8 @@
 #include <c10/cuda/CUDAStream.h>
 #endif
 
-#include "distributed_utils/monitoring.hpp"
-#include "distributed_utils/recording.hpp"
+#include "instrumentation/monitoring.hpp"
+#include "instrumentation/recording.hpp"
 
 namespace tasks {
 
@@ -21,7 +21,7 @@ constexpr int kStepsBefore = 12;
 
 // Who records what happens on the host needs it to happen there.
 bool is_watched() {
-  return distributed_utils::recording::enabled() || distributed_utils::monitoring::enabled();
+  return instrumentation::recording::enabled() || instrumentation::monitoring::enabled();
 }
 
 bool is_alike(const torch::Tensor& a, const torch::Tensor& b) {

@@ -7,11 +7,11 @@
 #include <chrono>
 #include <optional>
 
-#include "distributed_utils/monitoring.hpp"
+#include "instrumentation/monitoring.hpp"
 
 namespace tasks {
 
-namespace monitoring = distributed_utils::monitoring;
+namespace monitoring = instrumentation::monitoring;
 
 namespace {
 
@@ -20,9 +20,9 @@ constexpr std::chrono::milliseconds kBetweenCopies{100};
 
 void record_mean(int64_t step, double sum, int64_t count) {
   if (count == 0) return;
-  monitoring::record_one(monitoring::Kind::loss,
-                         monitoring::LossRecord{.step = static_cast<uint64_t>(step),
-                                                .mean = sum / static_cast<double>(count)});
+  monitoring::record_one(instrumentation::Kind::step_loss,
+                         instrumentation::StepLossRecord{.step = static_cast<uint64_t>(step),
+                                                         .mean = sum / static_cast<double>(count)});
 }
 
 // A loss on its way to the host.

@@ -9,60 +9,51 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "distributed_utils/recording.hpp"
 #include "evidence.hpp"
 #include "fetched.hpp"
+#include "instrumentation/recording.hpp"
 #include "phases.hpp"
 
 namespace tasks {
 
-namespace recording = distributed_utils::recording;
-using recording::Kind;
+namespace recording = instrumentation::recording;
 
 Dataset::Dataset(Split split, std::shared_ptr<const Source> source)
     : split_(split), source_(std::move(source)) {}
 
 Batch Dataset::get_batch(c10::ArrayRef<size_t> indices) {
   phases::fetches(split_);
-  if (recording::enabled()) recording::record(Kind::fetch, fetch_payload(split_, indices));
+  const auto samples =
+      recording::enabled() ? evidence::samples_of(split_, indices) : evidence::Payload();
+  if (recording::enabled()) recording::record(instrumentation::Kind::fetch, samples);
   for (const auto index : indices) {
     TORCH_CHECK_INDEX(index < source_->size(), "sample ", index, " of a split with ",
                       source_->size(), " samples");
   }
   auto batch = source_->fetch(indices);
-  if (recording::enabled()) remember_fetched(batch, fetch_payload(split_, indices));
+  if (recording::enabled()) remember_fetched(batch, samples);
   return batch;
 }
 
 std::optional<size_t> Dataset::size() const { return source_->size(); }
 
+torch::Tensor Model::forward(const Input& input) {
+  evidence::forward_begins(*this);
+  return compute(input);
+}
+
 std::shared_ptr<Model> Task::make_model() const {
   auto model = new_model();
   model->to(precision_);
-  if (recording::enabled()) recorded_model_ = model;
+  evidence::begins(*this);
+  evidence::model_made(model);
   return model;
 }
 
 std::unique_ptr<torch::optim::Optimizer> Task::make_optimizer(
     std::vector<torch::Tensor> parameters) const {
-  if (recording::enabled()) record_parameters(parameters);
+  evidence::optimizer_made(parameters);
   return new_optimizer(std::move(parameters));
-}
-
-// The names are those of the last model made; a parameter of something else has none.
-void Task::record_parameters(const std::vector<torch::Tensor>& parameters) const {
-  const auto model = recorded_model_.lock();
-  std::vector<std::pair<std::string, torch::Tensor>> named;
-  for (const auto& parameter : parameters) {
-    std::string name;
-    if (model) {
-      for (const auto& item : model->named_parameters()) {
-        if (item.value().is_same(parameter)) name = item.key();
-      }
-    }
-    named.emplace_back(std::move(name), parameter);
-  }
-  recording::record(Kind::parameters, parameters_payload(named));
 }
 
 std::unique_ptr<Schedule> Task::make_schedule(torch::optim::Optimizer& optimizer,
@@ -79,9 +70,7 @@ Loss Task::loss(const torch::Tensor& output, const Target& target) const {
                        ? at::zeros({count, 2}, loss.sum.options().dtype(torch::kDouble))
                        : compute_metrics(output, target);
   }
-  if (recording::enabled()) {
-    recording::record(Kind::loss, loss_payload(loss, torch::GradMode::is_enabled()));
-  }
+  evidence::loss_computed(loss);
   if (!torch::GradMode::is_enabled()) phases::evaluated(loss);
   return loss;
 }
@@ -98,12 +87,19 @@ Dataset Task::dataset(std::string_view split) const {
     throw Error(
         fmt::format("the task has no split '{}'; it has: {}", split, fmt::join(names, ", ")));
   }
+  evidence::begins(*this);
   return {static_cast<Split>(found - names.begin()), new_source(split)};
 }
 
 torch::Tensor Task::no_totals(torch::Device device) const {
   const auto entries = static_cast<int64_t>(2 + 2 * metrics().size());
   return at::zeros({entries}, at::TensorOptions(torch::kDouble).device(device));
+}
+
+std::vector<std::string> Task::metric_names() const {
+  std::vector<std::string> names;
+  for (const auto& metric : metrics()) names.push_back(metric.name);
+  return names;
 }
 
 Score Task::score(const torch::Tensor& totals) const {

@@ -7,8 +7,9 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 
-#include "distributed_utils/recording.hpp"
+#include "instrumentation/log.hpp"
 #include "tasks/progress.hpp"
 #include "tasks/recorded.hpp"
 #include "temporary_folder.hpp"
@@ -16,7 +17,7 @@
 namespace tasks {
 namespace {
 
-using distributed_utils::recording::Kind;
+using instrumentation::Kind;
 using testing::DoubleEq;
 using testing::ElementsAre;
 
@@ -31,7 +32,7 @@ struct Numbers : Dataset::Source {
 
 struct Linear : Model {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(1, 1));
-  torch::Tensor forward(const Input& input) override { return linear(input); }
+  torch::Tensor compute(const Input& input) override { return linear(input); }
 };
 
 class Fit : public Task {
@@ -117,19 +118,17 @@ struct Record {
 };
 
 std::vector<Record> read_records(const std::filesystem::path& path) {
-  using namespace distributed_utils::recording;
+  namespace format = instrumentation;
   std::ifstream file(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  uint64_t end = 0;
-  std::memcpy(&end, bytes.data() + offsetof(Header, reserved), sizeof end);
+  format::Header header{};
+  std::memcpy(&header, bytes.data(), sizeof header);
   std::vector<Record> records;
-  for (size_t at = sizeof(Header); at < end;) {
-    uint32_t size = 0;
-    Kind kind{};
-    std::memcpy(&size, bytes.data() + at, sizeof size);
-    std::memcpy(&kind, bytes.data() + at + offsetof(RecordHeader, kind), sizeof kind);
-    records.push_back({kind, bytes.substr(at + sizeof(RecordHeader), size)});
-    at += (sizeof(RecordHeader) + size + 7) / 8 * 8;
+  for (size_t at = sizeof header; at < header.length;) {
+    format::RecordHeader record{};
+    std::memcpy(&record, bytes.data() + at, sizeof record);
+    records.push_back({record.kind, bytes.substr(at + sizeof record, record.size)});
+    at += format::padded(sizeof record + record.size);
   }
   return records;
 }
@@ -138,38 +137,46 @@ std::vector<Record> run_recorded() {
   const TemporaryFolder folder;
   const auto log = folder.write("log", std::string(1 << 20, '\0'));
   const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const auto command = "DISTRIBUTED_UTILS_RECORD='" + log.string() + "' '" + self +
+  const auto command = "WORLDSIZE_RECORD='" + log.string() + "' '" + self +
                        "' --gtest_filter=Recording.OneStep > /dev/null";
   EXPECT_EQ(std::system(command.c_str()), 0);
   return read_records(log);
 }
 
 TEST(Recording, TellsWhatATaskWasMadeToDo) {
-  std::vector<Record> records;
+  std::map<Kind, std::vector<Record>> of;
   std::vector<Kind> kinds;
   for (auto& record : run_recorded()) {
-    if (record.kind == Kind::start || record.kind == Kind::exit) continue;
+    if (record.kind == Kind::maps || record.kind == Kind::exit) continue;
     kinds.push_back(record.kind);
-    records.push_back(std::move(record));
+    of[record.kind].push_back(std::move(record));
   }
   ASSERT_THAT(kinds,
-              ElementsAre(Kind::fetch, Kind::device, Kind::taken, Kind::taken, Kind::parameters,
-                          Kind::loss, Kind::loss, Kind::values, Kind::gradients, Kind::values,
-                          Kind::gradients, Kind::reported, Kind::reported));
-  EXPECT_THAT(records[0].numbers<uint64_t>(), ElementsAre(1, 1, 2));  // validation: 1 and 2
-  EXPECT_EQ(records[1].payload, "cpu");
-  EXPECT_EQ(records[2].payload, records[0].payload);
-  EXPECT_NE(records[4].payload.find("linear.weight"), std::string::npos);
-  EXPECT_NE(records[4].payload.find("linear.bias"), std::string::npos);
+              ElementsAre(Kind::splits, Kind::metrics, Kind::fetch, Kind::device, Kind::taken,
+                          Kind::taken, Kind::model, Kind::parameters, Kind::forward, Kind::loss,
+                          Kind::forward, Kind::loss, Kind::learning_rates, Kind::values,
+                          Kind::gradients, Kind::learning_rates, Kind::values, Kind::gradients,
+                          Kind::reported, Kind::reported));
+  EXPECT_EQ(of[Kind::splits][0].payload, "train\nvalidation\ntest");
+  EXPECT_THAT(of[Kind::fetch][0].numbers<uint64_t>(), ElementsAre(1, 1, 2));  // validation: 1, 2
+  EXPECT_EQ(of[Kind::device][0].payload, "cpu");
+  EXPECT_EQ(of[Kind::taken][0].payload, of[Kind::fetch][0].payload);
+  for (const auto kind : {Kind::model, Kind::parameters}) {
+    EXPECT_NE(of[kind][0].payload.find("linear.weight"), std::string::npos);
+    EXPECT_NE(of[kind][0].payload.find("linear.bias"), std::string::npos);
+  }
+  EXPECT_THAT(of[Kind::forward][0].numbers<uint64_t>(), ElementsAre(1, 1));
+  EXPECT_THAT(of[Kind::forward][1].numbers<uint64_t>(), ElementsAre(1, 0));
   // A model of zeros against targets 2 and 4; gradients of the mean of (w x + b - y)^2.
-  EXPECT_THAT(records[5].numbers<double>(), ElementsAre(20, 2, 1));
-  EXPECT_THAT(records[6].numbers<double>(), ElementsAre(20, 2, 0));
-  EXPECT_THAT(records[7].numbers<double>(), ElementsAre(0, 0));
-  EXPECT_THAT(records[8].numbers<double>(), ElementsAre(-10, -6));
-  EXPECT_THAT(records[9].numbers<double>(), ElementsAre(DoubleEq(1), DoubleEq(0.6)));
-  EXPECT_THAT(records[10].numbers<double>(), ElementsAre(0, -6));  // one gradient was taken away
-  EXPECT_THAT(records[11].numbers<double>(), ElementsAre(2.5));
-  EXPECT_THAT(records[12].numbers<double>(), ElementsAre(3.5));
+  EXPECT_THAT(of[Kind::loss][0].numbers<double>(), ElementsAre(20, 2, 1));
+  EXPECT_THAT(of[Kind::loss][1].numbers<double>(), ElementsAre(20, 2, 0));
+  EXPECT_THAT(of[Kind::learning_rates][0].numbers<double>(), ElementsAre(0.1));
+  EXPECT_THAT(of[Kind::values][0].numbers<double>(), ElementsAre(0, 0));
+  EXPECT_THAT(of[Kind::gradients][0].numbers<double>(), ElementsAre(-10, -6));
+  EXPECT_THAT(of[Kind::values][1].numbers<double>(), ElementsAre(DoubleEq(1), DoubleEq(0.6)));
+  EXPECT_THAT(of[Kind::gradients][1].numbers<double>(), ElementsAre(0, -6));  // one taken away
+  EXPECT_THAT(of[Kind::reported][0].numbers<double>(), ElementsAre(2.5));
+  EXPECT_THAT(of[Kind::reported][1].numbers<double>(), ElementsAre(3.5));
 }
 
 }  // namespace

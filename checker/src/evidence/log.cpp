@@ -6,34 +6,14 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "evidence/records.hpp"
 #include "support/error.hpp"
 
 namespace checker {
 
 namespace {
 
-namespace recording = distributed_utils::recording;
-
 constexpr uint64_t kLongest = 256U << 20;
-
-// The structs of the log without their atomics: what is read here is a copy.
-struct Head {
-  uint64_t magic, reserved, dropped;
-};
-struct RecordHead {
-  uint32_t size;
-  uint16_t kind, ready;
-  uint64_t nanoseconds, thread;
-};
-static_assert(sizeof(Head) == sizeof(recording::Header));
-static_assert(sizeof(RecordHead) == sizeof(recording::RecordHeader));
-
-template <class T>
-T load(std::string_view bytes, size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
 
 // From low to high addresses, so that a record's mark of readiness is read before what it vouches
 // for.
@@ -65,29 +45,29 @@ LiveLog::LiveLog(const std::filesystem::path& file)
     : file_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {}
 
 uint64_t LiveLog::length() const {
-  const auto head = read_up_to(file_.get(), sizeof(Head));
-  return head.size() < sizeof(Head) ? 0 : load<Head>(head, 0).reserved;
+  const auto bytes = read_up_to(file_.get(), sizeof(instrumentation::Header));
+  if (bytes.size() < sizeof(instrumentation::Header)) return 0;
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data() + offsetof(instrumentation::Header, length), sizeof length);
+  return length;
 }
 
 Log LiveLog::read() const {
   Log log;
   const auto bytes = read_up_to(file_.get(), std::min(length(), kLongest));
-  if (bytes.size() < sizeof(Head)) return log;  // nothing is recorded yet
-  const auto head = load<Head>(bytes, 0);
-  log.dropped = head.dropped;
-  log.broken = head.magic != recording::kMagic;
-  for (size_t at = sizeof(Head); !log.broken && at + sizeof(RecordHead) <= bytes.size();) {
-    const auto record = load<RecordHead>(bytes, at);
-    if (record.ready != 1) break;  // the rank died, or is about to write it
-    const size_t from = at + sizeof(RecordHead);
-    log.broken = record.size > bytes.size() - from;
-    if (log.broken) break;
-    log.events.push_back({.kind = static_cast<Kind>(record.kind),
+  if (bytes.empty()) return log;  // nothing is recorded yet
+  const auto head = read_header(bytes);
+  log.broken = !head || head->damaged;
+  if (log.broken) return log;
+  log.header = head->header;
+  log.dropped = head->header.dropped;
+  const auto damaged = read_records(bytes, [&](const RecordRead& record) {
+    log.events.push_back({.kind = record.kind,
                           .nanoseconds = record.nanoseconds,
                           .thread = record.thread,
-                          .payload = bytes.substr(from, record.size)});
-    at += (sizeof(RecordHead) + record.size + 7) / 8 * 8;
-  }
+                          .payload = std::string(record.payload)});
+  });
+  log.broken = damaged > 0;
   return log;
 }
 

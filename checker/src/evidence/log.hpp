@@ -1,5 +1,5 @@
 #pragma once
-/// Reads what one rank recorded (see distributed_utils/recording.hpp). The log comes from a process
+/// Reads what one rank recorded (see instrumentation/recording.hpp). The log comes from a process
 /// that nobody trusts: whatever does not fit is left out, never believed.
 #include <cstring>
 #include <filesystem>
@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "distributed_utils/recording.hpp"
+#include "instrumentation/log.hpp"
 #include "process/descriptor.hpp"
 
 namespace checker {
 
-using distributed_utils::recording::Kind;
+using instrumentation::Kind;
 
 struct Event {
   Kind kind;
@@ -39,6 +39,7 @@ struct Event {
 };
 
 struct Log {
+  instrumentation::Header header{};  ///< zeros if nothing is recorded
   std::vector<Event> events;
   uint64_t dropped = 0;  ///< records that no longer fitted
   bool broken = false;   ///< something in it was no log

@@ -2,12 +2,23 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 namespace checker {
 
 namespace {
 
-namespace recording = distributed_utils::recording;
+namespace format = instrumentation;
+
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
 
 // Goes through a log once, in order.
 class Interpreter {
@@ -31,18 +42,43 @@ class Interpreter {
       case Kind::loss:
         return loss(event);
       case Kind::parameters:
-        return parameters(event);
+        rank_.parameters = tensors(event);  // the last optimizer made is the one that steps
+        return;
+      case Kind::learning_rates:
+        learning_rates_ = event.numbers<double>();
+        return;
       case Kind::values:
-        rank_.steps.push_back({.values = event.numbers<double>(), .gradients = {}});
+        rank_.steps.push_back({.values = in_doubles(event), .learning_rates = learning_rates_});
         return;
       case Kind::gradients:
-        return gradients(event);
-      case Kind::reported:
-        if (const auto value = event.head<double>()) rank_.reported.push_back(*value);
+        return gradients(event, place);
+      case Kind::model:
+        rank_.model = tensors(event);
         return;
+      case Kind::buffers:
+        rank_.buffers.push_back({.tensors = tensors(event), .event = place});
+        return;
+      case Kind::phase:
+        if (const auto mark = event.head<format::PhaseRecord>())
+          rank_.phases.push_back({.mark = *mark, .event = place});
+        return;
+      case Kind::forward:
+        if (const auto seen = event.head<format::ForwardRecord>())
+          rank_.forwards.push_back(
+              {.training = seen->training != 0, .gradients = seen->gradients != 0, .event = place});
+        return;
+      case Kind::reported:
+        return reported(event);
+      case Kind::splits:
+        rank_.splits = split_lines(event.payload);
+        return;
+      case Kind::metrics:
+        rank_.metrics = split_lines(event.payload);
+        return;
+      case Kind::waited:
+        return waited(event, place);
       case Kind::sampler:
-        if (const auto made = event.head<recording::SamplerRecord>())
-          rank_.samplers.push_back(*made);
+        if (const auto made = event.head<format::SamplerRecord>()) rank_.samplers.push_back(*made);
         return;
       case Kind::set_epoch:
         if (const auto set = event.head<SetEpoch>()) rank_.epochs_set.push_back(*set);
@@ -59,14 +95,14 @@ class Interpreter {
       case Kind::exit:
         rank_.left_regularly = true;
         return;
-      case Kind::start:
+      default:  // for people, or of a newer version, which only adds kinds
         return;
     }
   }
 
  private:
   void group(const Event& event) {
-    const auto record = event.head<recording::GroupRecord>();
+    const auto record = event.head<format::GroupRecord>();
     if (!record || event.payload.size() < sizeof *record + record->name_size) return;
     rank_.groups.push_back(
         {.number = record->group,
@@ -77,7 +113,7 @@ class Interpreter {
   }
 
   void collective(const Event& event, size_t place) {
-    const auto call = event.head<recording::CollectiveRecord>();
+    const auto call = event.head<format::CollectiveRecord>();
     if (!call) return;
     open_[{call->group, call->sequence}] = rank_.collectives.size();
     CollectiveSeen seen;
@@ -88,7 +124,7 @@ class Interpreter {
   }
 
   void completed(const Event& event, size_t place) {
-    const auto end = event.head<recording::CompletedRecord>();
+    const auto end = event.head<format::CompletedRecord>();
     if (!end) return;
     const auto found = open_.find({end->group, end->sequence});
     if (found == open_.end()) return;
@@ -96,6 +132,17 @@ class Interpreter {
     collective.completed = true;
     collective.end_event = place;
     collective.failed = end->failed != 0;
+  }
+
+  void waited(const Event& event, size_t place) {
+    const auto wait = event.head<format::WaitedRecord>();
+    if (!wait || wait->done != 0) return;
+    const auto found = open_.find({wait->group, wait->sequence});
+    if (found == open_.end()) return;
+    auto& collective = rank_.collectives[found->second];
+    if (collective.waited_from) return;
+    collective.waited_from = place;
+    collective.products_meanwhile = wait->products - collective.call.products;
   }
 
   void shutdown(const Event& event, size_t place) {
@@ -161,28 +208,38 @@ class Interpreter {
     batch(*last_loss_).loss_sum = numbers[0];
     batch(*last_loss_).loss_count = numbers[1];
     batch(*last_loss_).with_gradients = numbers[2] != 0;
+    if (numbers[2] == 0) batch(*last_loss_).metrics = {numbers.begin() + 3, numbers.end()};
   }
 
-  void parameters(const Event& event) {
-    rank_.parameters.clear();  // the last optimizer made is the one that steps
-    for (size_t at = 0; at + sizeof(recording::TensorRecord) <= event.payload.size();) {
-      recording::TensorRecord record{};
-      std::memcpy(&record, event.payload.data() + at, sizeof record);
-      at += sizeof record;
-      if (record.name_size > event.payload.size() - at) return;
-      rank_.parameters.push_back(
-          {.name = event.payload.substr(at, record.name_size), .elements = record.elements});
-      at += record.name_size;
-    }
+  void reported(const Event& event) {
+    const auto numbers = event.numbers<double>();
+    if (numbers.empty()) return;
+    rank_.reported.push_back(numbers[0]);
+    rank_.reports.push_back({.loss = numbers[0], .metrics = {numbers.begin() + 1, numbers.end()}});
   }
 
-  void gradients(const Event& event) {
+  std::vector<TensorSeen> tensors(const Event& event) {
+    auto read = read_tensors(event.payload);
+    if (!read) rank_.unread = "a list of tensors";
+    return std::move(read).value_or(std::vector<TensorSeen>());
+  }
+
+  // Of all parameters of the optimizer, each in its own type.
+  std::vector<double> in_doubles(const Event& event) {
+    auto read = read_values(event.payload, rank_.parameters);
+    if (!read && !rank_.unread) rank_.unread = "the values of parameters";
+    return std::move(read).value_or(std::vector<double>());
+  }
+
+  void gradients(const Event& event, size_t place) {
     if (rank_.steps.empty()) return;
-    rank_.steps.back().gradients = event.numbers<double>();
+    rank_.steps.back().gradients = in_doubles(event);
+    rank_.steps.back().event = place;
     if (last_loss_) batch(*last_loss_).step = rank_.steps.size() - 1;
   }
 
   RankSeen& rank_;
+  std::vector<double> learning_rates_;
   std::map<std::pair<uint32_t, uint64_t>, size_t> open_;
   std::vector<Place> fetched_, taken_;  // those that wait for being taken, and for their loss
   std::optional<Place> last_loss_;

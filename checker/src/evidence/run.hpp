@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "evidence/log.hpp"
+#include "evidence/tensors.hpp"
 #include "process/ranks.hpp"
 #include "process/trainer.hpp"
 
@@ -26,11 +27,13 @@ struct GroupSeen {
 
 /// One collective as one rank issued it.
 struct CollectiveSeen {
-  distributed_utils::recording::CollectiveRecord call;
+  instrumentation::CollectiveRecord call;
   std::vector<uint64_t> frames;  ///< return addresses, innermost first
   size_t event = 0;              ///< its place in the log
   size_t end_event = 0;          ///< that of its end, if it has completed
   bool completed = false, failed = false;
+  std::optional<size_t> waited_from;  ///< when the program first waits for it
+  uint64_t products_meanwhile = 0;    ///< matrix products begun between the call and that
 };
 
 /// One batch on its way through the trainer.
@@ -39,6 +42,7 @@ struct BatchSeen {
   size_t event = 0;             ///< when it was fetched
   std::optional<size_t> taken;  ///< when it went to its device
   std::optional<double> loss_sum, loss_count;
+  std::vector<double> metrics;  ///< a sum and a count of each; none in training
   bool with_gradients = false;
   std::optional<size_t> step;  ///< the optimizer step that followed, counted over the whole run
 };
@@ -57,11 +61,33 @@ struct Pass {
 /// One optimizer step: parameters before it and gradients, flat, in the optimizer's order.
 struct StepSeen {
   std::vector<double> values, gradients;
+  std::vector<double> learning_rates;  ///< of the optimizer's groups
+  size_t event = 0;                    ///< the place of its gradients in the log
 };
 
-struct ParameterSeen {
-  std::string name;
-  uint64_t elements = 0;
+/// What the main thread began, or ended: Phase::none.
+struct PhaseSeen {
+  instrumentation::PhaseRecord mark;
+  size_t event = 0;
+};
+
+/// A forward pass, by its place in the log.
+struct ForwardSeen {
+  bool training = false;   ///< is_training()
+  bool gradients = false;  ///< they were on
+  size_t event = 0;
+};
+
+/// The buffers of the model from this place in the log on.
+struct BuffersSeen {
+  std::vector<TensorSeen> tensors;
+  size_t event = 0;
+};
+
+/// A score that the trainer reports.
+struct ReportSeen {
+  double loss = 0;
+  std::vector<double> metrics;  ///< in the order of their names
 };
 
 struct SetEpoch {
@@ -82,9 +108,16 @@ struct RankSeen {
   std::vector<CollectiveSeen> collectives;
   std::vector<Pass> passes;
   std::vector<StepSeen> steps;
-  std::vector<ParameterSeen> parameters;
-  std::vector<double> reported;
-  std::vector<distributed_utils::recording::SamplerRecord> samplers;
+  std::vector<TensorSeen> model;       ///< as the last make_model returned it
+  std::vector<TensorSeen> parameters;  ///< of the last optimizer made, in its order, no values
+  std::vector<BuffersSeen> buffers;
+  std::vector<PhaseSeen> phases;
+  std::vector<ForwardSeen> forwards;
+  std::vector<double> reported;              ///< the mean losses
+  std::vector<ReportSeen> reports;           ///< the same, with their metrics
+  std::vector<std::string> splits, metrics;  ///< the names of the task's
+  std::optional<std::string> unread;         ///< what the log holds that cannot be read
+  std::vector<instrumentation::SamplerRecord> samplers;
   std::vector<SetEpoch> epochs_set;
   std::vector<std::string> devices;
   std::vector<size_t> prints, saves;     ///< events: print0 and save0 took this rank for rank 0

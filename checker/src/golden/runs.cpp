@@ -68,8 +68,8 @@ std::vector<Command> commands_of(const Trial& trial, const fs::path& config) {
     std::erase_if(command.environment,
                   [](const auto& entry) { return entry.starts_with("OMP_NUM_THREADS="); });
     command.environment.insert(command.environment.end(),
-                               {"DISTRIBUTED_UTILS_RECORD=" + trial.log(rank).string(),
-                                "OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo", "NO_COLOR=1"});
+                               {"WORLDSIZE_RECORD=" + trial.log(rank).string(), "OMP_NUM_THREADS=1",
+                                "GLOO_SOCKET_IFNAME=lo", "NO_COLOR=1"});
   }
   return commands;
 }

@@ -54,7 +54,7 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
     // Sparse: only what is written takes room.
     become =
         "truncate -s 64M \"$me.log\"\n"
-        "export DISTRIBUTED_UTILS_RECORD=\"$me.log\" OMP_NUM_THREADS=1\nexec " +
+        "export WORLDSIZE_RECORD=\"$me.log\" OMP_NUM_THREADS=1\nexec " +
         shell_quote(trainer.string());
     for (const auto& option : options) become += " " + shell_quote(option);
     become += " --output \"$me.output\"";

@@ -53,6 +53,7 @@ std::string state_problem(const SampleResult& result, const Report& report) {
 void hold_against(SampleResult& result, const Report& report, const Ladder& ladder) {
   const auto& sample = result.sample;
   result.findings = in_words(report);
+  result.disagreements = report.disagreements;
   const Finding* first = report.first_finding();
   if (sample.wanted == Wanted::accepted) {
     result.as_wanted = result.blamed_rightly = first == nullptr && report.passed();

@@ -173,6 +173,7 @@ class Check {
                                         .on_stage = [&](std::string_view text) { stage(text); }});
     report_.timeline = checked.timeline;
     report_.largest_deviation = checked.largest_deviation;
+    report_.disagreements = checked.disagreements;
     report_.verdicts =
         to_verdicts(ladder_, ladder_.trainer, step_, checked.findings, untouched, checked.cut_off);
     for (const auto& [todo, reason] : checked.unjudged) leave_unjudged(todo, reason);

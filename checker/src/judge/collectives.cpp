@@ -123,9 +123,24 @@ const CollectiveSeen* waiting_in(const RankSeen& rank) {
 
 namespace {
 
+using Mark = instrumentation::Phase;
+
+bool is_test(const instrumentation::PhaseRecord& mark) {
+  return mark.phase == Mark::evaluation && mark.split == static_cast<uint32_t>(Split::test);
+}
+
 bool tested_before(const RankSeen& rank, size_t event) {
-  const auto tests = rank.passes_over(Split::test);
-  return !tests.empty() && tests[0]->batches[0].event < event;
+  return std::ranges::any_of(rank.phases, [&](const PhaseSeen& phase) {
+    return phase.event < event && is_test(phase.mark);
+  });
+}
+
+// ended: nothing runs since, so far.
+Phase phase_of(const instrumentation::PhaseRecord& mark, bool ended) {
+  if (mark.phase == Mark::checkpoint) return Phase::checkpointing;
+  if (mark.phase != Mark::evaluation) return Phase::training;
+  if (!ended) return Phase::evaluating;
+  return is_test(mark) ? Phase::closing : Phase::reporting;
 }
 
 }  // namespace
@@ -133,6 +148,7 @@ bool tested_before(const RankSeen& rank, size_t event) {
 Phase phase_at(const RankSeen& rank, size_t event) {
   if (rank.shutdown_event && *rank.shutdown_event < event) return Phase::leaving;
   const auto& events = rank.log.events;
+  bool ended = false;
   for (size_t i = std::min(event, events.size()); i-- > 0;) {
     switch (events[i].kind) {
       case Kind::reported:
@@ -141,14 +157,12 @@ Phase phase_at(const RankSeen& rank, size_t event) {
         return tested_before(rank, i) ? Phase::closing : Phase::saving;
       case Kind::saved:
         return tested_before(rank, i) ? Phase::leaving : Phase::saving;
-      case Kind::gradients:
-        return Phase::training;
-      case Kind::fetch:
-      case Kind::taken:
-        return events[i].head<uint64_t>().value_or(0) == 0 ? Phase::training : Phase::evaluating;
-      case Kind::loss: {
-        const auto numbers = events[i].numbers<double>();
-        return numbers.size() > 2 && numbers[2] != 0 ? Phase::training : Phase::evaluating;
+      case Kind::phase: {
+        const auto mark = events[i].head<instrumentation::PhaseRecord>();
+        if (!mark || mark->phase > Mark::none) break;
+        if (mark->phase < Mark::none) return phase_of(*mark, ended);
+        ended = true;
+        break;
       }
       default:
         break;
@@ -157,7 +171,7 @@ Phase phase_at(const RankSeen& rank, size_t event) {
   return rank.groups.empty() ? Phase::joining : Phase::preparing;
 }
 
-int blame_for(const Scene& scene, const RankSeen& rank, Phase phase) {
+int blame_for(const Scene& scene, Phase phase) {
   switch (phase) {
     case Phase::joining:
       return scene.blame(
@@ -166,19 +180,14 @@ int blame_for(const Scene& scene, const RankSeen& rank, Phase phase) {
       return scene.blame(
           {feature::ddp, feature::setup, feature::samplers, feature::all_reduce, feature::save0});
     case Phase::training:
+    case Phase::checkpointing:
       return scene.blame({feature::ddp, feature::all_reduce, feature::training_loader,
                           feature::setup, feature::set_epoch});
     case Phase::evaluating:
       return scene.blame({feature::all_reduce, feature::ddp, feature::validation_loader,
                           feature::setup, feature::print0});
-    case Phase::reporting: {
-      // Printing comes before saving: has this rank's line for the last report been seen?
-      const bool printed = rank.output.size() >= (rank.reported.size() + 1) / 2;
-      return printed
-                 ? scene.blame({feature::save0, feature::print0, feature::all_reduce, feature::ddp})
-                 : scene.blame(
-                       {feature::print0, feature::save0, feature::all_reduce, feature::ddp});
-    }
+    case Phase::reporting:
+      return scene.blame({feature::print0, feature::save0, feature::all_reduce, feature::ddp});
     case Phase::saving:
       return scene.blame({feature::save0, feature::print0, feature::all_reduce, feature::ddp});
     case Phase::closing:

@@ -41,15 +41,16 @@ enum class Phase {
   joining,    ///< no process group yet
   preparing,  ///< between the group and the first batch
   training,
+  checkpointing,
   evaluating,
-  reporting,  ///< after a loss was put into words
+  reporting,  ///< after an evaluation, or after it was reported
   saving,     ///< after print0, or save0
-  closing,    ///< after the test loss was put into words
+  closing,    ///< the same after the test
   leaving,    ///< after the save0 that follows it, or a shutdown
 };
 Phase phase_at(const RankSeen& rank, size_t event);
 
 /// The TODO to name for trouble in a phase.
-int blame_for(const Scene& scene, const RankSeen& rank, Phase phase);
+int blame_for(const Scene& scene, Phase phase);
 
 }  // namespace checker

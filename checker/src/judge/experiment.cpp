@@ -30,7 +30,7 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
   command.arguments.insert(command.arguments.end(), {"--output", kOutputFolder});
   command.environment = rank_environment(place, folder / kMeeting / "store");
   command.environment.insert(command.environment.end(),
-                             {"DISTRIBUTED_UTILS_RECORD=" + log_of(folder, place.rank).string(),
+                             {"WORLDSIZE_RECORD=" + log_of(folder, place.rank).string(),
                               "GLOO_SOCKET_IFNAME=lo", "OMP_NUM_THREADS=1", "NO_COLOR=1"});
   command.directory = folder / ("rank-" + std::to_string(place.rank));
   command.largest_file = kLargestFile;

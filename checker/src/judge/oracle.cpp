@@ -22,6 +22,7 @@ double number(const json& object, const char* name, double otherwise) {
 
 StepTruth step_from(const json& step) {
   StepTruth truth{.apart = number(step, "apart", kUnknown),
+                  .rates = number(step, "rates", 0),
                   .update = number(step, "update", 0),
                   .known = step.contains("mean"),
                   .mean = number(step, "mean", kUnknown),
@@ -30,7 +31,9 @@ StepTruth step_from(const json& step) {
                   .twice = number(step, "twice", kUnknown),
                   .accumulated = number(step, "accumulated", kUnknown),
                   .nothing = number(step, "nothing", kUnknown),
-                  .parameters = {}};
+                  .parameters = {},
+                  .fingerprint_mean = number(step, "fingerprint_mean", kUnknown),
+                  .fingerprint_local = number(step, "fingerprint_local", kUnknown)};
   if (truth.known) truth.parameters = step.at("parameters").get<std::vector<std::string>>();
   return truth;
 }

@@ -16,11 +16,14 @@ constexpr double kUnknown = 1e300;
 /// against anything.
 struct StepTruth {
   double apart = 0;    ///< parameters, from rank 0's
+  double rates = 0;    ///< learning rates, from the schedule's
   double update = 0;   ///< the next step's parameters, from what the optimizer makes of these
   bool known = false;  ///< whether the gradients could be computed anew on every rank
   // Gradients, from hypotheses.
   double mean = 0, local = 0, sum = 0, twice = 0, accumulated = 0, nothing = 0;
   std::vector<std::string> parameters;  ///< whose gradient is not the mean
+  /// mean and local once more, by fingerprints: a second opinion, which no verdict rests on.
+  double fingerprint_mean = kUnknown, fingerprint_local = kUnknown;
 };
 
 struct FileTruth {

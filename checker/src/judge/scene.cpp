@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "evidence/collective_kinds.hpp"
+
 namespace checker {
 
 bool Scene::expects(std::string_view name) const {
@@ -31,6 +33,27 @@ bool Scene::are_first_on_other_nodes(const std::vector<size_t>& ranks) const {
   }
   return !first.empty() && ranks == first;
 }
+
+namespace {
+
+// What rounding may do to sums of some hundred terms, in the narrowest type of these parameters.
+double rounding_of(const Run& run) {
+  double most = 0;
+  for (const auto& rank : run.ranks) {
+    for (const auto& parameter : rank.parameters) {
+      const auto type = element_name(static_cast<int8_t>(parameter.scalar_type));
+      if (type == "float32") most = std::max(most, 1e-4);
+      if (type == "float16" || type == "bfloat16") most = std::max(most, 5e-2);
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+double Scene::tolerance() const { return std::max(plan.tolerance, rounding_of(run())); }
+
+double Scene::loss_tolerance() const { return std::max(plan.loss_tolerance, rounding_of(run())); }
 
 std::string Scene::where() const { return "at world size " + std::to_string(world()); }
 

@@ -41,6 +41,10 @@ struct Scene {
   /// Whether a right program of this step has a feature. Throws Error if no TODO switches it on.
   bool expects(std::string_view name) const;
   uint64_t size_of(Split split) const { return plan.samples.at(static_cast<size_t>(split)).second; }
+  /// What results may deviate by: the plan's tolerance in fp64, more in narrower types, by the
+  /// narrowest parameter of any rank.
+  double tolerance() const;
+  double loss_tolerance() const;
   /// The TODO to name for a symptom that several features could have: the first that the student
   /// works on in this step, else the first of all, which this step got ready-made.
   int blame(std::initializer_list<std::string_view> candidates) const;

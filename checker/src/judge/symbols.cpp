@@ -36,7 +36,7 @@ std::string inode_in(const std::string& line) {
 Mapping mapping_of(const RankSeen& rank, const std::string& inode) {
   Mapping all;
   for (const auto& event : rank.log.events) {
-    if (event.kind != Kind::start) continue;
+    if (event.kind != Kind::maps) continue;
     for (const auto& line : split_lines(event.payload)) {
       if (inode_in(line) != inode) continue;
       const auto dash = line.find('-');

@@ -28,6 +28,9 @@ std::optional<std::string> missing_evidence(const Scene& scene) {
              (log.dropped == 1 ? " is" : " are") + " missing";
     }
     if (log.broken) return who + "'s log is damaged";
+    if (const auto& unread = scene.run().ranks[rank].unread) {
+      return who + " recorded " + *unread + " in a type that cannot be read";
+    }
   }
   return std::nullopt;
 }
@@ -157,6 +160,9 @@ TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const
       checked.timeline = timeline_of(scene.run());
     }
     checked.largest_deviation = std::max(checked.largest_deviation, largest_deviation(scene));
+    for (auto& line : rules::second_opinion(scene)) {
+      checked.disagreements.push_back(std::move(line));
+    }
     checked.cut_off = checked.cut_off || !trials[i].run.result.success();
   }
   // In a box nobody else uses the network.

@@ -14,7 +14,7 @@ namespace {
 std::string time_of(double seconds) { return fixed(seconds, 6); }
 std::string whole(uint64_t number) { return std::to_string(number); }
 std::string known_or_empty(uint32_t value) {
-  return value == distributed_utils::monitoring::kUnknown ? "" : std::to_string(value);
+  return value == kUnknown ? "" : std::to_string(value);
 }
 
 void add_row(std::string& csv, std::initializer_list<std::string> fields) {

@@ -96,9 +96,7 @@ std::vector<Point> values_of(const std::vector<At<Sample>>& samples, Value value
   return points;
 }
 
-double known(uint32_t value) {
-  return value == distributed_utils::monitoring::kUnknown ? std::nan("") : value;
-}
+double known(uint32_t value) { return value == kUnknown ? std::nan("") : value; }
 
 template <class Value>
 Chart of_gpus(const Figures& figures, const std::string& title, const std::string& unit,

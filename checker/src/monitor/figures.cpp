@@ -127,12 +127,12 @@ GpuFigures figures_of_gpu(GpuFigures gpu, std::pair<double, double> training) {
   for (const auto& at : gpu.samples) {
     gpu.peak = std::max(gpu.peak, static_cast<double>(at.sample.used));
     gpu.total = static_cast<double>(at.sample.total);
-    const bool known = at.sample.utilisation != distributed_utils::monitoring::kUnknown;
+    const bool known = at.sample.utilisation != kUnknown;
     if (known && at.time >= training.first && at.time <= training.second + 1) {
       sum += at.sample.utilisation / 100.0;
       count += 1;
     }
-    if (former && at.sample.milliwatts != distributed_utils::monitoring::kUnknown) {
+    if (former && at.sample.milliwatts != kUnknown) {
       gpu.joules += at.sample.milliwatts * 1e-3 * (at.time - former->time);
     }
     former = &at;

@@ -5,13 +5,14 @@
 #include <fstream>
 #include <string_view>
 
+#include "evidence/records.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
 
 namespace checker::monitor {
 
-namespace format = distributed_utils::monitoring;
+namespace format = instrumentation;
 using format::Kind;
 
 namespace {
@@ -37,81 +38,39 @@ std::string read_chunks(const std::filesystem::path& file, size_t last) {
   return bytes;
 }
 
-Header read_header(const std::filesystem::path& file, std::string_view bytes) {
-  const auto header = head_of<Header>(bytes);
-  if (!header) throw Error(file.string() + " is too short for a record of a run.");
-  if (header->magic != format::kMagic) {
+Header header_of(const std::filesystem::path& file, std::string_view bytes) {
+  if (bytes.size() < sizeof(Header)) {
+    throw Error(file.string() + " is too short for a record of a run.");
+  }
+  const auto read = read_header(bytes);
+  if (!read) {
     throw Error(file.string() + " is no record of a run, or of another version of this course.");
   }
-  auto unchecked = *header;
-  unchecked.check = 0;
-  if (format::checksum(std::as_bytes(std::span(&unchecked, 1))) != header->check ||
-      std::memchr(header->host, 0, sizeof header->host) == nullptr) {
+  if (read->damaged) {
     throw Error(file.string() + ": its beginning is damaged; nothing in it can be trusted.");
   }
-  return *header;
+  return read->header;
 }
 
 class Reader {
  public:
-  Reader(RankRecord& into, std::string_view bytes) : into_(into), bytes_(bytes) {}
+  explicit Reader(RankRecord& into) : into_(into) {}
 
-  void read() {
-    for (size_t chunk = 0; chunk < bytes_.size(); chunk += format::kChunk) {
-      const size_t end = std::min<size_t>(chunk + format::kChunk, bytes_.size());
-      read_chunk(chunk == 0 ? sizeof(Header) : chunk, end);
-    }
-    into_.cut_short = bytes_.size() % format::kChunk != 0;
+  void read(std::string_view bytes) {
+    into_.lost = read_records(bytes, [&](const RecordRead& record) { take(record); });
+    into_.cut_short = bytes.size() % format::kChunk != 0;
   }
 
  private:
-  // Up to the first record that is not whole: where nothing was written yet, a process was killed,
-  // or there is damage.
-  void read_chunk(size_t at, size_t end) {
-    while (at + sizeof(format::RecordHeader) <= end) {
-      const auto head = *head_of<format::RecordHeader>(bytes_.substr(at));
-      const auto rest = bytes_.substr(at + sizeof head, end - at - sizeof head);
-      if (head.check == 0) {
-        count_lost(at, end);
-        return;
-      }
-      if (head.size > rest.size()) {
-        into_.lost += written(at, end);
-        return;
-      }
-      const auto payload =
-          head.kind == Kind::padding ? std::string_view() : rest.substr(0, head.size);
-      if (format::record_check(head, std::as_bytes(std::span(payload))) != head.check) {
-        into_.lost += written(at, end);
-        return;
-      }
-      take(head, payload);
-      const size_t size = sizeof head + head.size;
-      at += (size + format::kAlignment - 1) / format::kAlignment * format::kAlignment;
-    }
-  }
-
-  // Bytes up to the last one that is no zero: what follows it was never written.
-  size_t written(size_t at, size_t end) const {
-    return bytes_.substr(at, end - at).find_last_not_of('\0') + 1;
-  }
-
-  // Nothing more was written, unless something that is no zero follows far behind.
-  void count_lost(size_t at, size_t end) {
-    // A process killed while it wrote leaves the beginning of one record.
-    constexpr size_t kOneRecord = 4096;
-    if (const size_t size = written(at, end); size > kOneRecord) into_.lost += size;
-  }
-
   double seconds(uint64_t nanoseconds) const {
     return static_cast<double>(static_cast<int64_t>(nanoseconds - into_.header.nanoseconds)) * 1e-9;
   }
 
-  void take(const format::RecordHeader& head, std::string_view payload) {
-    if (head.kind == Kind::padding) return;
-    const double time = seconds(head.nanoseconds);
+  void take(const RecordRead& record) {
+    const auto payload = record.payload;
+    const double time = seconds(record.nanoseconds);
     into_.last = std::max(into_.last, time);
-    switch (head.kind) {
+    switch (record.kind) {
       case Kind::configuration:
         return take_configuration(payload);
       case Kind::device:
@@ -123,7 +82,7 @@ class Reader {
         return take_sample(into_.process, time, payload);
       case Kind::node:
         return take_sample(into_.node, time, payload);
-      case Kind::gradients:
+      case Kind::gradient_sizes:
         return take_sample(into_.gradients, time, payload);
       case Kind::gpu:
         return take_sample(into_.gpus, time, payload);
@@ -134,14 +93,16 @@ class Reader {
           into_.gpu_names[static_cast<uint32_t>(*number)] = payload.substr(sizeof *number);
         }
         return;
-      case Kind::span:
-        return take_span(time, payload);
+      case Kind::phase:
+        return take_phase(time, payload);
       case Kind::step:
         return take_step(time, payload);
-      case Kind::loss:
+      case Kind::step_loss:
         return take_loss(payload);
       case Kind::collective:
         return take_collective(time, payload);
+      case Kind::completed:
+        return take_completed(time, payload);
       case Kind::traffic:
         if (const auto traffic = head_of<TrafficRecord>(payload)) {
           into_.traffic[static_cast<uint8_t>(traffic->op_type)] = *traffic;
@@ -150,7 +111,7 @@ class Reader {
       case Kind::memory:
         into_.memory = head_of<MemoryRecord>(payload);
         return;
-      case Kind::end:
+      case Kind::exit:
         into_.ended = true;
         return;
       default:  // of a newer version, which only adds kinds
@@ -188,10 +149,16 @@ class Reader {
                                   static_cast<double>(read->count)}});
   }
 
-  void take_span(double time, std::string_view payload) {
-    const auto span = head_of<format::SpanRecord>(payload);
-    if (!span || span->phase > Phase::checkpoint) return;
-    into_.spans.push_back({seconds(span->begin), time, span->step, span->phase});
+  // Each ends the one before.
+  void take_phase(double time, std::string_view payload) {
+    const auto phase = head_of<format::PhaseRecord>(payload);
+    if (!phase) return;
+    if (phase_ && phase->phase != Phase::dropped) {
+      into_.spans.push_back({phase_began_, time, phase_->step, phase_->phase});
+    }
+    phase_.reset();
+    if (phase->phase < Phase::none) phase_ = phase;
+    phase_began_ = time;
   }
 
   void take_step(double time, std::string_view payload) {
@@ -212,7 +179,7 @@ class Reader {
 
   // It comes after its step, at times a few steps later.
   void take_loss(std::string_view payload) {
-    const auto loss = head_of<format::LossRecord>(payload);
+    const auto loss = head_of<format::StepLossRecord>(payload);
     if (!loss) return;
     for (auto step = into_.steps.rbegin(); step != into_.steps.rend(); ++step) {
       if (step->number > loss->step) continue;
@@ -226,14 +193,31 @@ class Reader {
   void take_collective(double time, std::string_view payload) {
     const auto call = head_of<format::CollectiveRecord>(payload);
     if (!call) return;
-    const double on_gpu = static_cast<double>(call->on_gpu) * 1e-9;
-    into_.collectives.push_back({on_gpu > 0 ? time - on_gpu : seconds(call->begin), time,
-                                 call->sequence, call->bytes, call->group, call->op_type,
-                                 call->failed != 0, on_gpu});
+    under_way_[{call->group, call->sequence}] = {.begin = time,
+                                                 .sequence = call->sequence,
+                                                 .bytes = call->bytes,
+                                                 .group = call->group,
+                                                 .op_type = call->op_type};
+  }
+
+  void take_completed(double time, std::string_view payload) {
+    const auto end = head_of<format::CompletedRecord>(payload);
+    if (!end) return;
+    const auto found = under_way_.find({end->group, end->sequence});
+    if (found == under_way_.end()) return;
+    auto call = found->second;
+    under_way_.erase(found);
+    call.end = time;
+    call.failed = end->failed != 0;
+    call.on_gpu = static_cast<double>(end->on_gpu) * 1e-9;
+    if (call.on_gpu > 0) call.begin = time - call.on_gpu;
+    into_.collectives.push_back(call);
   }
 
   RankRecord& into_;
-  std::string_view bytes_;
+  std::optional<format::PhaseRecord> phase_;  // that runs
+  double phase_began_ = 0;
+  std::map<std::pair<uint32_t, uint64_t>, Collective> under_way_;
 };
 
 }  // namespace
@@ -242,8 +226,8 @@ RankRecord read_record(const std::filesystem::path& file, size_t last_chunks) {
   const auto bytes = read_chunks(file, last_chunks);
   RankRecord record;
   record.file = file;
-  record.header = read_header(file, bytes);
-  Reader(record, bytes).read();
+  record.header = header_of(file, bytes);
+  Reader(record).read(bytes);
   return record;
 }
 

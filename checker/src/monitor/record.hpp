@@ -1,5 +1,5 @@
 #pragma once
-/// What one rank's monitoring recorded (see distributed_utils/monitoring.hpp), read. Times are
+/// What one rank's monitoring recorded (see instrumentation/log.hpp), read. Times are
 /// seconds; since the rank's own start until load_run() puts all ranks on one clock.
 #include <array>
 #include <cmath>
@@ -11,21 +11,22 @@
 #include <string>
 #include <vector>
 
-#include "distributed_utils/monitoring.hpp"
+#include "instrumentation/log.hpp"
 
 namespace checker::monitor {
 
-using distributed_utils::monitoring::GpuSample;
-using distributed_utils::monitoring::GradientsRecord;
-using distributed_utils::monitoring::Header;
-using distributed_utils::monitoring::kGradientBins;
-using distributed_utils::monitoring::kLeastGradient;
-using distributed_utils::monitoring::MemoryRecord;
-using distributed_utils::monitoring::NodeSample;
-using distributed_utils::monitoring::Phase;
-using distributed_utils::monitoring::ProcessSample;
-using distributed_utils::monitoring::TrafficRecord;
-constexpr size_t kStepPhases = distributed_utils::monitoring::kStepPhases;
+using instrumentation::GpuSample;
+using instrumentation::GradientSizesRecord;
+using instrumentation::Header;
+using instrumentation::kGradientBins;
+using instrumentation::kLeastGradient;
+using instrumentation::kStepPhases;
+using instrumentation::kUnknown;
+using instrumentation::MemoryRecord;
+using instrumentation::NodeSample;
+using instrumentation::Phase;
+using instrumentation::ProcessSample;
+using instrumentation::TrafficRecord;
 
 /// An optimizer step. There may be hundred thousands of them on each of many ranks.
 struct Step {
@@ -82,7 +83,7 @@ struct RankRecord {
   std::vector<At<ProcessSample>> process;
   std::vector<At<NodeSample>> node;
   std::vector<At<GpuSample>> gpus;
-  std::vector<At<GradientsRecord>> gradients;
+  std::vector<At<GradientSizesRecord>> gradients;
   std::vector<At<Evaluation>> evaluations;
   std::map<uint32_t, std::string> gpu_names;  ///< by number: "<uuid> <name>"
   std::map<uint8_t, TrafficRecord> traffic;   ///< by type, the last of each

@@ -24,7 +24,7 @@ std::vector<fs::path> records_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == distributed_utils::monitoring::kExtension) {
+    if (entry.path().extension() == instrumentation::kMonitorExtension) {
       files.push_back(entry.path());
     }
   }

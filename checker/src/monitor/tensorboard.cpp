@@ -9,8 +9,6 @@ namespace checker::monitor {
 
 namespace {
 
-using distributed_utils::monitoring::kUnknown;
-
 void add_steps(const RankRecord& record, double wall, EventFile& events) {
   for (const auto& step : record.steps) {
     const auto scalar = [&](const char* tag, double value) {
@@ -31,7 +29,7 @@ void add_steps(const RankRecord& record, double wall, EventFile& events) {
 }
 
 // Of sizes, from 0 on.
-Histogram histogram_of(const GradientsRecord& gradients) {
+Histogram histogram_of(const GradientSizesRecord& gradients) {
   Histogram histogram{.most = gradients.largest,
                       .count = static_cast<double>(gradients.zeros),
                       .sum = gradients.sum,

@@ -82,7 +82,7 @@ void add_rank(const RankRecord& record, std::string& json) {
     trace.counter("resident MiB", time, static_cast<double>(sample.resident) / (1 << 20));
   }
   for (const auto& [time, sample] : record.gpus) {
-    if (sample.utilisation == distributed_utils::monitoring::kUnknown) continue;
+    if (sample.utilisation == kUnknown) continue;
     trace.counter("GPU " + std::to_string(sample.number) + " %", time, sample.utilisation);
   }
 }

@@ -136,6 +136,9 @@ void say_result(const SampleResult& result, size_t number, size_t count) {
                 std::to_string(result.sample.todo) + "  " + result.sample.title() +
                 (result.fine() ? ": as it should be" : ": " + result.problem) +
                 (result.fine() && !result.findings.empty() ? " (" + result.findings + ")" : ""));
+  for (const auto& line : result.disagreements) {
+    terminal::say("      the second opinion disagrees " + line);
+  }
   if (!result.fine() && !result.sample.words.empty()) {
     terminal::say("      " + result.sample.words);
   }
@@ -173,7 +176,7 @@ class Verification {
     size_t number = 0;
     judge_samples(project_, ladder_, missing, how_, [&](const SampleResult& result) {
       ++number;
-      if (!result.fine() || list_all_ || number % 10 == 0) {
+      if (!result.fine() || !result.disagreements.empty() || list_all_ || number % 10 == 0) {
         say_result(result, number, missing.size());
       }
       results.push_back(kept(result, device_, keys_.of(result.sample, device_), commit));

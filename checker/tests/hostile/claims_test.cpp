@@ -44,21 +44,21 @@ const Claim kClaims[] = {
         std::ofstream(name) << "{\"state\":\"done\",\"points\":1000}"; puts("done");)",
      "done"},
     {"ShortensItsRecord",
-     R"(if (const char* log = getenv("DISTRIBUTED_UTILS_RECORD")) truncate(log, 0);
+     R"(if (const char* log = getenv("WORLDSIZE_RECORD")) truncate(log, 0);
         puts("0 bytes");)",
      "0 bytes"},
     {"WritesItsRecordFullOfNonsense",
-     R"(if (const char* log = getenv("DISTRIBUTED_UTILS_RECORD")) {
+     R"(if (const char* log = getenv("WORLDSIZE_RECORD")) {
           std::ofstream file(log, std::ios::in);
           for (int i = 0; i < 10000; ++i) file << "done done done "; } puts("done");)",
      "done"},
     {"SaysItsRecordIsEndless",
-     R"(if (const char* log = getenv("DISTRIBUTED_UTILS_RECORD")) {
+     R"(if (const char* log = getenv("WORLDSIZE_RECORD")) {
           std::fstream file(log, std::ios::in | std::ios::out); const unsigned long endless = ~0UL;
-          file.seekp(8); file.write(reinterpret_cast<const char*>(&endless), 8); } puts("done");)",
+          file.seekp(128); file.write(reinterpret_cast<const char*>(&endless), 8); } puts("done");)",
      "done"},
     {"PutsSomethingElseForItsRecord",
-     R"(if (const char* log = getenv("DISTRIBUTED_UTILS_RECORD")) {
+     R"(if (const char* log = getenv("WORLDSIZE_RECORD")) {
           unlink(log); mkfifo(log, 0600); symlink("/dev/zero", log); } puts("done");)",
      "done"},
     {"PreloadsALibraryIntoItself",
@@ -121,8 +121,7 @@ class ForgedEvidence : public HostileTest {
     text = replaced(std::move(text), "namespace data = torch::data;",
                     "namespace data = torch::data;\n" + average);
     text.insert(
-        0,
-        "#include <fstream>\n#include <unistd.h>\n#include \"distributed_utils/recording.hpp\"\n");
+        0, "#include <fstream>\n#include <unistd.h>\n#include \"instrumentation/recording.hpp\"\n");
     write_file(folder_.path() / "hand-in" / "04.cpp", text);
     auto what = task();
     what.memory = 6ULL << 30;
@@ -141,15 +140,17 @@ void average(const std::vector<torch::Tensor>& parameters) {
 // Records collectives that never were.
 constexpr const char* kRecords = R"(
 void claim(uint64_t elements) {
-  namespace recording = distributed_utils::recording;
+  namespace recording = instrumentation::recording;
   static uint64_t sequence = 1000;
   if (!recording::enabled()) return;
-  const recording::CollectiveRecord collective{
-      .sequence = sequence, .group = 0, .op_type = 1, .reduce_op = 1, .scalar_type = 7,
-      .device = 0, .root = -1, .frames = 0, .elements = elements};
-  recording::record(recording::Kind::collective, std::as_bytes(std::span(&collective, 1)));
-  const recording::CompletedRecord completed{.sequence = sequence++, .group = 0, .failed = 0};
-  recording::record(recording::Kind::completed, std::as_bytes(std::span(&completed, 1)));
+  const instrumentation::CollectiveRecord collective{
+      .sequence = sequence, .elements = elements, .bytes = 8 * elements, .products = 0, .group = 0,
+      .root = -1, .tag = -1, .frames = 0, .op_type = 1, .reduce_op = 1, .scalar_type = 7,
+      .device = 0, .reserved = 0};
+  recording::record_one(instrumentation::Kind::collective, collective);
+  const instrumentation::CompletedRecord completed{
+      .sequence = sequence++, .on_gpu = 0, .group = 0, .failed = 0};
+  recording::record_one(instrumentation::Kind::completed, completed);
 }
 )";
 

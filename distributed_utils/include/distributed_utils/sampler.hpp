@@ -77,13 +77,12 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   std::vector<size_t> indices_of_rank() const;
   /// This rank's share of `samples`.
   size_t share_of(size_t samples) const;
-  void record();
 
   size_t dataset_size_;
   DistributedSamplerOptions options_;
   size_t num_replicas_;
   size_t rank_;
-  uint64_t recorded_number_ = 0;
+  uint64_t observed_number_ = 0;
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   size_t first_ = 0;  // of this pass, in the epoch's order
   std::vector<size_t> indices_;

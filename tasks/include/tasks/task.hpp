@@ -1,7 +1,7 @@
 #pragma once
 /// A task is a workload as a black box: data, model, loss, optimizer. Trainers know tasks by this
 /// page only, never by name. What a task is made to do passes through the non-virtual functions
-/// here, where it can be recorded for the checker (see distributed_utils/recording.hpp); a task
+/// here, where it can be recorded for the checker (see instrumentation/recording.hpp); a task
 /// implements the private virtual ones.
 #include <torch/data/datasets/base.h>
 #include <torch/nn/module.h>
@@ -48,7 +48,11 @@ class Dataset : public torch::data::datasets::BatchDataset<Dataset, Batch> {
 
 class Model : public torch::nn::Module {
  public:
-  virtual torch::Tensor forward(const Input& input) = 0;
+  torch::Tensor forward(const Input& input);
+
+ private:
+  /// What a task implements.
+  virtual torch::Tensor compute(const Input& input) = 0;
 };
 
 /// A value that makes a loss readable, in the loss's unit: "unigram" 5.41, "entropy floor" 3.02.
@@ -72,6 +76,8 @@ class Task {
                                           int64_t total_steps) const;
   /// output: what the model returned; target: of the same batch.
   Loss loss(const torch::Tensor& output, const Target& target) const;
+
+  std::vector<std::string> metric_names() const;
 
   /// Where an epoch adds up Loss::totals(): zeros.
   torch::Tensor no_totals(torch::Device device) const;
@@ -103,11 +109,7 @@ class Task {
   /// double [metrics, 2]: a sum and a count of each. Called without gradients.
   virtual torch::Tensor compute_metrics(const torch::Tensor& output, const Target& target) const;
 
-  void record_parameters(const std::vector<torch::Tensor>& parameters) const;
-
   torch::Dtype precision_;
-  // Kept only while recording, to name the parameters that an optimizer gets.
-  mutable std::weak_ptr<Model> recorded_model_;
 };
 
 /// The task that the options name. Throws Error for an unknown name.

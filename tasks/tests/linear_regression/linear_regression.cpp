@@ -35,7 +35,7 @@ struct Points : Dataset::Source {
 class Line : public Model {
  public:
   Line() : linear_(register_module("linear", torch::nn::Linear(1, 1))) {}
-  torch::Tensor forward(const Input& input) override { return linear_(input); }
+  torch::Tensor compute(const Input& input) override { return linear_(input); }
 
  private:
   torch::nn::Linear linear_;

@@ -15,7 +15,7 @@ void collectives(const Scene& scene, Findings& findings) {
                                         " of group " + mismatch->group + ", " + scene.where());
   const bool missing = mismatch->b == nullptr;
   findings.push_back(
-      {blame_for(scene, a, phase), missing ? "collective_not_on_all_ranks" : "collectives_differ",
+      {blame_for(scene, phase), missing ? "collective_not_on_all_ranks" : "collectives_differ",
        missing ? "Not all ranks take part in a collective."
                : "Ranks meet in collectives that differ in their " +
                      difference(*mismatch->a, *mismatch->b) + ".",

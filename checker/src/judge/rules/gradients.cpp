@@ -61,7 +61,7 @@ class Gradients {
     size_t steps = 0;
     for (const auto& rank : scene_.truth.ranks) steps = std::max(steps, rank.steps.size());
     for (size_t t = 0; t < steps; ++t) {
-      if (apart(t) || wrong_gradients(t) || wrong_update(t)) return;
+      if (apart(t) || wrong_gradients(t) || wrong_rates(t) || wrong_update(t)) return;
     }
   }
 
@@ -82,7 +82,7 @@ class Gradients {
     std::vector<size_t> ranks;
     double worst = 0;
     for (const auto& [rank, step] : at(t)) {
-      if (step->apart <= scene_.plan.tolerance) continue;
+      if (step->apart <= scene_.tolerance()) continue;
       ranks.push_back(rank);
       worst = std::max(worst, step->apart);
     }
@@ -111,15 +111,15 @@ class Gradients {
     std::vector<size_t> ranks;
     const StepTruth* example = nullptr;
     for (const auto& [rank, step] : at(t)) {
-      if (!step->known || (ddp_ ? step->mean : step->local) <= scene_.plan.tolerance) continue;
+      if (!step->known || (ddp_ ? step->mean : step->local) <= scene_.tolerance()) continue;
       ranks.push_back(rank);
       // A rank that holds something telling, rather than one that is wrong by its neighbour's
       // fault.
-      if (!example || &read(*example, scene_.world(), scene_.plan.tolerance) == &kOther)
+      if (!example || &read(*example, scene_.world(), scene_.tolerance()) == &kOther)
         example = step;
     }
     if (ranks.empty()) return false;
-    const Reading* reading = &read(*example, scene_.world(), scene_.plan.tolerance);
+    const Reading* reading = &read(*example, scene_.world(), scene_.tolerance());
     if (!ddp_) reading = reading == &kAccumulated || reading == &kNothing ? reading : &kLoop;
     std::vector<std::string> evidence = {
         ranks_in_words(ranks) + ", step " + std::to_string(t + 1) + ", " + scene_.where() +
@@ -150,9 +150,28 @@ class Gradients {
                                [](const RankSeen& rank) { return !rank.collectives.empty(); });
   }
 
+  bool wrong_rates(size_t t) {
+    for (const auto& [rank, step] : at(t)) {
+      if (step->rates <= scene_.tolerance()) continue;
+      findings_.push_back(
+          {scene_.blame({feature::ddp, feature::training_loader, feature::setup}),
+           "learning_rate_not_the_schedules",
+           "The optimizer steps with another learning rate than the task's schedule sets.",
+           "The schedule sets the rate of every step, the same on every rank. Call its step() "
+           "once after each step of the optimizer, and change no rate beside it.",
+           {"rank " + std::to_string(rank) + ", step " + std::to_string(t + 1) + ", " +
+            scene_.where() + ": off by " + digits(step->rates) + " (relative)"},
+           "",
+           FindingKind::mistake,
+           step->rates});
+      return true;
+    }
+    return false;
+  }
+
   bool wrong_update(size_t t) {
     for (const auto& [rank, step] : at(t)) {
-      if (step->update <= scene_.plan.tolerance) continue;
+      if (step->update <= scene_.tolerance()) continue;
       findings_.push_back(
           {scene_.blame({feature::ddp}),
            "parameters_changed_beside_the_optimizer",
@@ -187,6 +206,25 @@ void gradients(const Scene& scene, Findings& findings) {
     return;
   }
   Gradients(scene, findings).judge();
+}
+
+std::vector<std::string> second_opinion(const Scene& scene) {
+  std::vector<std::string> disagreements;
+  const bool ddp = scene.expects(feature::ddp);
+  for (size_t rank = 0; rank < scene.truth.ranks.size(); ++rank) {
+    const auto& steps = scene.truth.ranks[rank].steps;
+    for (size_t t = 0; t < steps.size(); ++t) {
+      const double first = ddp ? steps[t].mean : steps[t].local;
+      const double second = ddp ? steps[t].fingerprint_mean : steps[t].fingerprint_local;
+      if (!steps[t].known || second == kUnknown) continue;
+      if ((first <= scene.tolerance()) == (second <= scene.tolerance())) continue;
+      disagreements.push_back(scene.where() + " rank " + std::to_string(rank) + ", step " +
+                              std::to_string(t + 1) + ": gradients off by " + digits(first) +
+                              " by name, " + digits(second) + " by fingerprint");
+      break;
+    }
+  }
+  return disagreements;
 }
 
 }  // namespace checker::rules

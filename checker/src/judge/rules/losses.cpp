@@ -115,20 +115,19 @@ class Losses {
       }
       const double apart = least_deviation(reported, wanted);
       largest_ = std::max(largest_, apart);
-      if (apart <= scene_.plan.loss_tolerance) continue;
+      if (apart <= scene_.loss_tolerance()) continue;
       if (scene_.expects(feature::print0) && only_right_ones(reported)) continue;
       if (std::isfinite(apart)) deciding_ = std::max(deciding_, apart);
       ++(name.starts_with("training") ? training_ : evaluation_);
       wrong_ranks_.push_back(rank);
-      own_shares_only_ =
-          own_shares_only_ && place < reported.size() &&
-          deviation(reported[place], totals[rank].mean()) <= scene_.plan.loss_tolerance;
+      own_shares_only_ = own_shares_only_ && place < reported.size() &&
+                         deviation(reported[place], totals[rank].mean()) <= scene_.loss_tolerance();
       if (evidence_.size() >= 4) continue;
       std::string line = "rank " + std::to_string(rank) + ", " + name + ", " + scene_.where() +
                          ": expected " + digits(wanted);
       if (place < reported.size()) {
         line += ", got " + digits(reported[place]);
-        const auto meaning = reading(reported[place], totals, rank, scene_.plan.loss_tolerance);
+        const auto meaning = reading(reported[place], totals, rank, scene_.loss_tolerance());
         if (!meaning.empty()) line += ": " + meaning;
       }
       evidence_.push_back(line);
@@ -140,7 +139,7 @@ class Losses {
     std::vector<double> right;
     for (const auto& loss : scene_.truth.losses()) right.push_back(loss.value);
     return std::ranges::all_of(reported, [&](double value) {
-      return least_deviation(right, value) <= scene_.plan.loss_tolerance;
+      return least_deviation(right, value) <= scene_.loss_tolerance();
     });
   }
 

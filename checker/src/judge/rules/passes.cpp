@@ -22,7 +22,7 @@ std::vector<std::vector<const Pass*>> whole_passes(const Scene& scene, Split spl
 
 namespace {
 
-using distributed_utils::recording::SamplerRecord;
+using instrumentation::SamplerRecord;
 
 // The samplers that a rank made with a split's size.
 std::vector<const SamplerRecord*> samplers_for(const Scene& scene, size_t rank, Split split) {

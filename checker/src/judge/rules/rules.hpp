@@ -19,6 +19,9 @@ void epochs(const Scene& scene, Findings& findings);
 /// Gradients are those of the batch: from TODO 8 on the mean over the ranks; and parameters follow
 /// from them.
 void gradients(const Scene& scene, Findings& findings);
+/// Where fingerprints, which ask no program for names, judge gradients otherwise than gradients()
+/// does: a line each. No verdict rests on it.
+std::vector<std::string> second_opinion(const Scene& scene);
 /// Reported losses are those of all ranks (TODO 10).
 void losses(const Scene& scene, Findings& findings);
 /// The rank that prints losses and reports none, so that nobody knows them exactly; nothing where

@@ -17,6 +17,8 @@ std::string doing(Phase phase) {
       return "between setup() and the first batch";
     case Phase::training:
       return "in training";
+    case Phase::checkpointing:
+      return "in a checkpoint";
     case Phase::evaluating:
       return "in evaluation";
     case Phase::reporting:
@@ -131,7 +133,7 @@ class Trouble {
       candidates.push_back(scene_.blame({*feature}));
     }
     for (const auto& rank : run_.ranks) {
-      if (has_left(rank)) candidates.push_back(blame_for(scene_, rank, phase_of_leaving(rank)));
+      if (has_left(rank)) candidates.push_back(blame_for(scene_, phase_of_leaving(rank)));
     }
     if (const auto feature = first_call_not_shared(run_)) {
       candidates.push_back(scene_.blame({*feature}));
@@ -139,7 +141,7 @@ class Trouble {
     const auto add = [&](const RankSeen& rank) {
       const auto* collective = waiting_in(rank);
       const auto phase = collective ? phase_at(rank, collective->event) : last_phase(rank);
-      candidates.push_back(blame_for(scene_, rank, phase));
+      candidates.push_back(blame_for(scene_, phase));
     };
     for (const auto& rank : run_.ranks) {
       if (waiting_in(rank)) add(rank);
@@ -210,7 +212,7 @@ class Trouble {
       for (auto& line : in_words(scene_, *mismatch)) evidence.push_back(std::move(line));
     }
     if (!mismatch && seen.shutdown_event) return died_after_leaving(rank, evidence);
-    const int todo = mismatch ? blame() : blame_for(scene_, seen, phase);
+    const int todo = mismatch ? blame() : blame_for(scene_, phase);
     findings_.push_back({todo, mismatch ? "dies_of_mismatched_collectives" : "dies", what,
                          mismatch
                              ? "Its collective does not fit the other ranks': kind, size, type, "

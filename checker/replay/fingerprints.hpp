@@ -1,0 +1,36 @@
+#pragma once
+/// Where a rank's parameters lie in the whole model, found by their values: an element is known by
+/// its 64 bits, as make_model drew them. Names and layouts that a program claims play no part, so
+/// this holds for whole models, shards and slices alike.
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "evidence/run.hpp"
+#include "oracle.hpp"
+
+namespace replay {
+
+class Fingerprints {
+ public:
+  /// whole: the values of the whole model before the first step, one tensor after the other.
+  explicit Fingerprints(const Flat& whole);
+
+  /// The place in the whole model of each of these values. Where several elements have one value,
+  /// as constants have, the one that follows on the place before. Nothing if one is not there.
+  std::optional<std::vector<size_t>> places(const Flat& values) const;
+
+ private:
+  std::unordered_map<uint64_t, std::vector<size_t>> places_;  // by the bits of a value
+};
+
+/// The values of a recorded model in the order of these parameters; nothing if one is missing.
+std::optional<Flat> in_order(const std::vector<checker::TensorSeen>& model,
+                             const std::vector<checker::TensorSeen>& order);
+
+/// Largest difference of any value from what stands at its place in the whole, over the largest
+/// element of the whole.
+double deviation_at(const Flat& got, const std::vector<size_t>& places, const Flat& whole);
+
+}  // namespace replay

@@ -1,0 +1,59 @@
+#pragma once
+/// Lets a program watch what this library does: for a checker, a monitor or a profiler. Without an
+/// observer nothing is wrapped, and each of these calls costs one branch.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
+
+namespace distributed_utils {
+
+/// A process group that is being made.
+struct GroupDescription {
+  std::string name;
+  int rank = 0;  ///< of this process, in the group
+  int size = 0;
+  std::vector<int> ranks;  ///< of the world, in the group's order
+};
+
+/// A DistributedSampler that has been made.
+struct SamplerDescription {
+  size_t dataset_size = 0, num_replicas = 0, rank = 0;
+  uint64_t seed = 0;
+  bool shuffle = false, drop_last = false, pad = false;
+};
+
+class Observer {
+ public:
+  using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
+
+  Observer() = default;
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+  virtual ~Observer() = default;
+
+  /// What wraps each of the group's backends, so that all its calls come past the observer. A group
+  /// has two of them where CUDA tensors go to NCCL and others to Gloo.
+  virtual std::function<BackendPtr(BackendPtr)> wrap_backends(const GroupDescription& group) = 0;
+
+  /// A sampler was made. The number that is returned names it, and all its copies, below.
+  virtual uint64_t sampler_made(const SamplerDescription& /*sampler*/) { return 0; }
+  virtual void epoch_set(uint64_t /*sampler*/, uint64_t /*epoch*/) {}
+  /// print0() and save0() were called; here: on the rank that prints or writes.
+  virtual void print0_called(bool /*here*/) {}
+  virtual void save0_called(bool /*here*/) {}
+  /// A forward pass of DistributedDataParallel is over, on this thread. Its collectives come from
+  /// backward(), on GPUs from another thread.
+  virtual void forward_ended() {}
+};
+
+/// Whom this process tells, from now on. `find` is asked each time; it returns null while nobody
+/// watches. An observer outlives whatever it wrapped.
+void observe(Observer* (*find)());
+
+/// The observer of this process, or null.
+Observer* observer();
+
+}  // namespace distributed_utils
