@@ -42,9 +42,40 @@ torch::Tensor Model::forward(const Input& input) {
   return compute(input);
 }
 
+namespace {
+
+// The type of tensors that are made without one.
+class DefaultType {
+ public:
+  explicit DefaultType(torch::Dtype type) : before_(torch::get_default_dtype()) {
+    torch::set_default_dtype(c10::scalarTypeToTypeMeta(type));
+  }
+  ~DefaultType() { torch::set_default_dtype(before_); }
+  DefaultType(const DefaultType&) = delete;
+  DefaultType& operator=(const DefaultType&) = delete;
+
+ private:
+  caffe2::TypeMeta before_;
+};
+
+// As Python's Module.to(dtype); LibTorch's converts counts as well.
+void convert_floating_point(Model& model, torch::Dtype type) {
+  const torch::NoGradGuard no_grad;
+  const auto convert = [&](torch::Tensor& tensor) {
+    if (tensor.is_floating_point()) tensor.set_data(tensor.to(type));
+  };
+  for (auto& parameter : model.parameters()) convert(parameter);
+  for (auto& buffer : model.buffers()) convert(buffer);
+}
+
+}  // namespace
+
+// Drawn in the type in which it trains: in fp64 53 random bits each, where 24 would make some
+// elements equal.
 std::shared_ptr<Model> Task::make_model() const {
+  const DefaultType made_in(precision_);
   auto model = new_model();
-  model->to(precision_);
+  convert_floating_point(*model, precision_);
   evidence::begins(*this);
   evidence::model_made(model);
   return model;

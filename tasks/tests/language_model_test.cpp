@@ -170,11 +170,18 @@ TEST_F(LanguageModelTest, RefusesSettingsThatDoNotFit) {
               HasSubstr("mine.yaml:2: dropout"));
 }
 
-// Loss and gradients of one batch.
+// Loss and gradients of one batch, in any precision with the weights that fp32 draws.
 std::vector<torch::Tensor> results(const Options& options) {
+  auto drawn = options;
+  drawn.precision = torch::kFloat32;
   torch::manual_seed(0);
+  const auto start = make_task(drawn)->make_model()->parameters();
   const auto task = make_task(options);
   const auto model = task->make_model();
+  {
+    const torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < start.size(); ++i) model->parameters()[i].copy_(start[i]);
+  }
   auto dataset = task->dataset("train");
   const auto batch = dataset.get_batch(std::vector<size_t>{5, 3, 400});
   const auto loss = task->loss(model->forward(batch.input), batch.target);

@@ -74,6 +74,28 @@ TEST(Task, MakesModelsInThePrecisionOfTheOptions) {
   EXPECT_EQ(Fit(torch::kFloat).make_model()->parameters()[0].dtype(), torch::kFloat);
 }
 
+TEST(Task, DrawsModelsInTheirPrecision) {
+  const auto weight = Fit(torch::kDouble).make_model()->parameters()[0].item<double>();
+  EXPECT_NE(weight, static_cast<double>(static_cast<float>(weight)));  // more bits than fp32 has
+  EXPECT_EQ(torch::get_default_dtype(), caffe2::TypeMeta::Make<float>());
+}
+
+struct Normed : Linear {
+  torch::nn::BatchNorm1d norm = register_module("norm", torch::nn::BatchNorm1d(1));
+};
+
+struct FitNormed : Fit {
+  using Fit::Fit;
+  std::shared_ptr<Model> new_model() const override { return std::make_shared<Normed>(); }
+};
+
+TEST(Task, LeavesCountsWholeNumbers) {
+  const auto model = FitNormed(torch::kHalf).make_model();
+  const auto buffers = model->named_buffers();
+  EXPECT_EQ(buffers["norm.running_var"].dtype(), torch::kHalf);
+  EXPECT_EQ(buffers["norm.num_batches_tracked"].dtype(), torch::kLong);
+}
+
 TEST(Task, FormatsLossesWithTheDigitsOfThePrecision) {
   EXPECT_EQ(Fit(torch::kFloat).format(4.5), "4.50000");
   EXPECT_EQ(Fit(torch::kDouble).format(0.1234567890123456), "0.123456789012346");
