@@ -37,7 +37,8 @@ tasks::Options parsed(const std::vector<std::string>& options) {
 
 void write_plan(const std::filesystem::path& folder, const std::string& task, uint64_t seed,
                 std::span<const std::string> nodes) {
-  const auto secret = tasks::make_secret(task, seed, folder);
+  auto secret = tasks::make_secret(task, seed, folder);
+  secret.insert(secret.begin(), {"--task", task});
   const auto options = parsed(secret);
   const auto made = tasks::make_task(options);
   auto samples = nlohmann::json::array();

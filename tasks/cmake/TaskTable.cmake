@@ -36,3 +36,17 @@ function(worldsize_task_configs library)
   configure_file("${TASK_TABLE_TEMPLATES}/configs.cpp.in" "${CMAKE_CURRENT_BINARY_DIR}/${library}_configs.cpp" @ONLY)
   target_sources(${library} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/${library}_configs.cpp")
 endfunction()
+
+# worldsize_task(<task> SOURCES <.cpp>... CONFIGS <.yaml>... [LIBRARIES <target>...] [TESTS <.cpp>...]):
+# the library tasks_<task>, and its tests.
+function(worldsize_task task)
+  cmake_parse_arguments(PARSE_ARGV 1 _task "" "" "SOURCES;CONFIGS;LIBRARIES;TESTS")
+  worldsize_library(tasks_${task} ${_task_SOURCES})
+  worldsize_task_configs(tasks_${task} ${_task_CONFIGS})
+  target_link_libraries(tasks_${task} PUBLIC tasks_core ${_task_LIBRARIES})
+  if(WORLDSIZE_TESTS AND _task_TESTS)
+    worldsize_test(${task}_test ${_task_TESTS})
+    target_include_directories(${task}_test PRIVATE . "${TASK_TABLE_TEMPLATES}/../tests")
+    target_link_libraries(${task}_test PRIVATE tasks_${task} worldsize::tasks test_support)
+  endif()
+endfunction()

@@ -20,6 +20,9 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
+// A task has a few; more is no split.
+constexpr uint64_t kMostSplits = 64;
+
 // Goes through a log once, in order.
 class Interpreter {
  public:
@@ -155,7 +158,7 @@ class Interpreter {
 
   void fetch(const Event& event, size_t place) {
     const auto split = event.head<uint64_t>();
-    if (!split || *split > 2) return;
+    if (!split || *split >= kMostSplits) return;
     BatchSeen batch;
     batch.ids = event.numbers<uint64_t>(sizeof *split);
     batch.event = place;

@@ -14,6 +14,7 @@
 
 namespace checker {
 
+/// By its place among the task's, which may have more.
 enum class Split { train, validation, test };
 
 /// One process group as one rank knows it.

@@ -201,6 +201,7 @@ SampleResult judge(const Project& project, const Ladder& ladder, const Sample& s
   }
   CheckOptions options;
   options.device = how.device;
+  options.task = how.task;
   options.program = piece.program.string();
   options.student = sample.form == Form::student;
   if (sample.job) options.job_script = sample.text;

@@ -72,7 +72,7 @@ class Check {
     Work work;
     work.folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
     work.plan = make_plan(project_.build / "bin" / "replay",
-                          {.task = ladder_.task,
+                          {.task = options_.task.empty() ? ladder_.task : options_.task,
                            .seed = options_.seed != 0 ? options_.seed : fresh_seed(),
                            .nodes = nodes_of_worlds()},
                           work.folder, options_.servers);

@@ -59,7 +59,8 @@ std::string Scene::where() const { return "at world size " + std::to_string(worl
 
 std::string name_of(Split split) {
   constexpr std::array<const char*, 3> names{"training", "validation", "test"};
-  return names.at(static_cast<size_t>(split));
+  const auto place = static_cast<size_t>(split);
+  return place < names.size() ? names.at(place) : "another";
 }
 
 std::string first_few(const std::vector<uint64_t>& ids, size_t count) {

@@ -21,6 +21,7 @@ cxxopts::Options check_command() {
       "no-build", "Build nothing, as on a compute node without a compiler")(
       "device", "cpu or cuda", cxxopts::value<std::string>()->default_value("cpu"), "D")(
       "world", "Number of ranks; repeat it for several", cxxopts::value<std::vector<int>>(), "N")(
+      "task", "Judge it on another task's data and model", cxxopts::value<std::string>(), "NAME")(
       "keep", "Leave what the runs left behind in this folder", cxxopts::value<std::string>(),
       "DIR");
   options.add_options("hidden")("what", "", cxxopts::value<std::vector<std::string>>());
@@ -40,6 +41,7 @@ CheckOptions read_check_options(const cxxopts::ParseResult& parsed) {
   for (const int world : options.worlds) {
     if (world < 1 || world > 64) throw UsageError("--world must lie between 1 and 64.");
   }
+  if (parsed.count("task")) options.task = parsed["task"].as<std::string>();
   if (parsed.count("keep")) {
     options.keep = std::filesystem::absolute(parsed["keep"].as<std::string>());
   }

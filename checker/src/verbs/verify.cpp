@@ -100,6 +100,8 @@ cxxopts::Options verify_command() {
   options.add_options()("again", "Also judge what did not change since its last verdict");
   options.add_options()("seed", "Another seed gives every program other data to train on",
                         cxxopts::value<uint64_t>()->default_value("0"), "N");
+  options.add_options()("task", "Judge trainers on another task's data and model; keeps no results",
+                        text(), "NAME");
   options.add_options()("shard", "Only the I-th of N parts", text(), "I/N");
   options.add_options()("record", "Write the results into the catalogue's results.tsv");
   options.add_options()("all", "Also list what is as it should be");
@@ -151,7 +153,8 @@ class Verification {
       : project_(project),
         ladder_(ladder),
         device_(parsed["device"].as<std::string>()),
-        again_(parsed.count("again") > 0),
+        again_(parsed.count("again") > 0 || parsed.count("task") > 0),
+        keeps_(parsed.count("task") == 0),
         list_all_(parsed.count("all") > 0),
         keys_(project, ladder),
         published_(published_results(project)),
@@ -159,6 +162,7 @@ class Verification {
     how_.device = device_;
     how_.build = parsed.count("no-build") == 0;
     how_.seed = parsed["seed"].as<uint64_t>();
+    if (!keeps_) how_.task = parsed["task"].as<std::string>();
   }
 
   std::vector<KeptResult> judge(const std::vector<Sample>& samples) {
@@ -180,7 +184,7 @@ class Verification {
         say_result(result, number, missing.size());
       }
       results.push_back(kept(result, device_, keys_.of(result.sample, device_), commit));
-      own_.keep(results.back());
+      if (keeps_) own_.keep(results.back());
     });
     return results;
   }
@@ -207,7 +211,7 @@ class Verification {
   const Project& project_;
   const Ladder& ladder_;
   std::string device_;
-  bool again_, list_all_;
+  bool again_, keeps_, list_all_;
   CheckOptions how_;
   ResultKeys keys_;
   KeptResults published_, own_;
@@ -228,6 +232,9 @@ int run_verify(const Project& project, const Arguments& arguments) {
                              : project.ladder() / "catalogue";
   auto samples =
       chosen_samples(*parsed, catalogue_samples(ladder, load_catalogue(catalogue, ladder)));
+  if (parsed->count("task") && parsed->count("record")) {
+    throw UsageError("--record is for the course's own task: leave --task out.");
+  }
   if (parsed->count("print")) {
     for (const auto& sample : samples) {
       if (sample.form == Form::solution) std::fputs(sample.text.c_str(), stdout);
