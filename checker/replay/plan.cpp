@@ -1,7 +1,10 @@
 #include "plan.hpp"
 
+#include <ATen/Functions.h>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 
 #include "tasks/secret.hpp"
@@ -33,6 +36,33 @@ tasks::Options parsed(const std::vector<std::string>& options) {
   return tasks::parse_options(static_cast<int>(pointers.size()), pointers.data());
 }
 
+std::vector<at::Tensor> gradients(const tasks::Task& task, tasks::Model& model, size_t from,
+                                  size_t count) {
+  std::vector<size_t> indices(count);
+  std::iota(indices.begin(), indices.end(), from);
+  auto dataset = task.dataset("train");
+  const auto batch = dataset.get_batch(indices);
+  model.zero_grad();
+  task.loss(model.forward(batch.input), batch.target).mean().backward();
+  std::vector<at::Tensor> all;
+  for (const auto& parameter : model.parameters()) all.push_back(parameter.grad().clone());
+  return all;
+}
+
+// Whether one batch of so many samples more gives the mean of the gradients of its parts, as the
+// course's own task does: batches with unequally many targets do not, and no model that looks at
+// the batch as a whole.
+bool ranks_add_up(const tasks::Task& task, size_t batch_size) {
+  const auto model = task.make_model();
+  const auto first = gradients(task, *model, 0, batch_size);
+  const auto second = gradients(task, *model, batch_size, batch_size);
+  const auto whole = gradients(task, *model, 0, 2 * batch_size);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (!at::allclose((first[i] + second[i]) / 2, whole[i], kTolerance, kTolerance)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void write_plan(const std::filesystem::path& folder, const std::string& task, uint64_t seed,
@@ -41,6 +71,7 @@ void write_plan(const std::filesystem::path& folder, const std::string& task, ui
   secret.insert(secret.begin(), {"--task", task});
   const auto options = parsed(secret);
   const auto made = tasks::make_task(options);
+  const auto batch_size = static_cast<size_t>(options.batch_size);
   auto samples = nlohmann::json::array();
   for (const auto& split : made->splits()) {
     samples.push_back({split, *made->dataset(split).size()});
@@ -53,6 +84,7 @@ void write_plan(const std::filesystem::path& folder, const std::string& task, ui
                                {"batch_size", options.batch_size},
                                {"samples", samples},
                                {"worlds", worlds},
+                               {"ranks_add_up", ranks_add_up(*made, batch_size)},
                                {"tolerance", kTolerance},
                                {"loss_tolerance", kLossTolerance}};
   std::ofstream file(folder / "plan.json");

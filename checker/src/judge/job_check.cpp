@@ -81,7 +81,9 @@ Findings check_job(const Project& project, const Ladder& ladder, const Step& ste
                     .gpus_per_node = job_gpus_per_node(),
                     .reported = reported_by_first(job),
                     .loss_tolerance = options.plan.loss_tolerance,
-                    .alone = reported_alone(options, job.trainers.size())});
+                    .alone = options.plan.ranks_add_up
+                                 ? reported_alone(options, job.trainers.size())
+                                 : std::vector<double>()});
 }
 
 }  // namespace checker

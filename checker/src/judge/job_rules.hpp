@@ -19,7 +19,8 @@ struct JobScene {
   size_t gpus_per_node;          ///< that a node has
   std::vector<double> reported;  ///< by rank 0
   double loss_tolerance;         ///< relative
-  std::vector<double> alone;     ///< by one rank on the same global batch; empty: not known
+  std::vector<double> alone;     ///< by one rank on the same global batch; empty: not known, or not
+                                 ///< what ranks come to
 };
 
 /// In the order of the TODOs.

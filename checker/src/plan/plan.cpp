@@ -47,6 +47,7 @@ Plan plan_from(const json& value) {
             .batch_size = value.at("batch_size"),
             .samples = value.at("samples"),
             .worlds = {},
+            .ranks_add_up = value.at("ranks_add_up"),
             .tolerance = value.at("tolerance"),
             .loss_tolerance = value.at("loss_tolerance")};
   for (const auto& nodes : value.at("worlds")) plan.worlds.push_back(world_from(nodes));

@@ -22,6 +22,9 @@ struct Plan {
   size_t batch_size = 0;                                  ///< samples in a rank's batch
   std::vector<std::pair<std::string, uint64_t>> samples;  ///< of each split, in the task's order
   std::vector<std::vector<RankPlace>> worlds;             ///< side by side; the places of the ranks
+  /// Whether W ranks with batches of B samples compute what one rank does with batches of W * B:
+  /// not where batches hold unequally many targets, or a model looks at the batch as a whole.
+  bool ranks_add_up = false;
   double tolerance = 0;       ///< results that differ by less, relatively, are equal
   double loss_tolerance = 0;  ///< the same of reported losses
 };

@@ -1,0 +1,51 @@
+// What the replay program says of a judged run.
+#include "plan/plan.hpp"
+
+#include <gmock/gmock.h>
+
+#include "files.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+
+namespace checker {
+namespace {
+
+namespace fs = std::filesystem;
+
+Plan plan_of(const std::string& task, uint64_t seed, const TemporaryFolder& folder) {
+  return make_plan(fs::path(PROGRAM_FOLDER) / "replay",
+                   {.task = task, .seed = seed, .nodes = {{0}, {0, 0, 1}}}, folder.path(), nullptr);
+}
+
+TEST(Plan, SaysWhatARunDoes) {
+  const TemporaryFolder folder, other;
+  const auto plan = plan_of("language_model", 7, folder);
+  EXPECT_EQ(plan.task, "language_model");
+  EXPECT_GT(plan.epochs, 1U);
+  EXPECT_GT(plan.batch_size, 1U);
+  ASSERT_EQ(plan.samples.size(), 3U);
+  EXPECT_EQ(plan.samples[1].first, "validation");
+  ASSERT_EQ(plan.worlds.size(), 2U);
+  ASSERT_EQ(plan.worlds[1].size(), 3U);
+  EXPECT_EQ(plan.worlds[1][2].node, 1U);
+  EXPECT_EQ(plan.worlds[1][2].local_rank, 0U);
+  EXPECT_EQ(plan.worlds[1][1].local_world_size, 2U);
+  EXPECT_EQ(plan_of("language_model", 7, other).samples, plan.samples);
+}
+
+// Batch normalisation looks at the whole batch: two ranks are not one with twice the batch.
+TEST(Plan, KnowsWhetherRanksAddUp) {
+  const TemporaryFolder words, points;
+  EXPECT_TRUE(plan_of("language_model", 7, words).ranks_add_up);
+  const auto plan = plan_of("points", 7, points);
+  EXPECT_FALSE(plan.ranks_add_up);
+  EXPECT_EQ(plan.samples.size(), 5U);
+}
+
+TEST(Plan, OfAnUnknownTaskIsAnError) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(plan_of("language_modle", 7, folder), Error);
+}
+
+}  // namespace
+}  // namespace checker
