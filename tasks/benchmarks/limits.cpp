@@ -33,7 +33,7 @@ double median_ms(torch::Device device, int calls, const std::function<void()>& w
 /// In which type products are made, and logits kept.
 torch::Dtype product_type(const tasks::Options& options) {
   if (options.products == tasks::Products::bf16) return torch::kBFloat16;
-  if (options.products == tasks::Products::tf32 && options.fast.loss) return torch::kHalf;
+  if (options.products == tasks::Products::tf32 && options.fast.has("loss")) return torch::kHalf;
   return options.precision;
 }
 
@@ -79,7 +79,7 @@ double step_ms(const torch::nn::Module& model, int64_t targets, const tasks::Opt
   }
   const double for_targets = 6.0 * double(targets);
   // The fast loss of copies in bf16 keeps no logits.
-  const bool kept = !options.fast.loss || type != torch::kBFloat16;
+  const bool kept = !options.fast.has("loss") || type != torch::kBFloat16;
   const double logits = logits_bytes(targets, vocabulary, type, kept);
   const double optimizer = 7.0 * parameters * double(torch::elementSize(options.precision));
   return for_targets * inner / flops + std::max(for_targets * last / flops, logits / bytes) +

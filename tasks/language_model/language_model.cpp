@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "data.hpp"
+#include "fast.hpp"
 #include "operators/adamw.hpp"
 #include "operators/linear_cross_entropy.hpp"
 #include "operators/narrow_copies.hpp"
@@ -27,7 +28,7 @@ class LanguageModel : public Task {
   LanguageModel(const Options& options, const Settings& settings)
       : Task(options.precision),
         products_(options.products),
-        fast_(options.fast),
+        fast_(fast_parts(options.fast)),
         batch_size_(options.batch_size),
         settings_(settings),
         data_(load_data(options, settings)) {
@@ -121,7 +122,7 @@ class LanguageModel : public Task {
   }
 
   Products products_;
-  Fast fast_;
+  FastParts fast_;
   int64_t batch_size_;
   // Of the last model made, for what needs more of it than its output.
   mutable std::weak_ptr<Transformer> model_;
@@ -142,6 +143,7 @@ Entry entry() {
           .summary = "predicts the next word with a causal transformer",
           .configs = built_in_configs(),
           .keys = Settings::keys(),
+          .fast = fast_names(),
           .make = &make,
           .secret = &make_secret};
 }

@@ -1,6 +1,7 @@
 #include "command_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cxxopts.hpp>
 
@@ -96,6 +97,7 @@ std::string help_text(std::span<const Entry> table, const Entry& task, const std
     text += fmt::format("  {}: {}\n   ", entry.name, entry.summary);
     for (const auto& built_in : entry.configs) text += fmt::format(" {}", built_in.name);
     text += "\n";
+    if (!entry.fast.empty()) text += fmt::format("    --fast: {}\n", fmt::join(entry.fast, ", "));
   }
   text += fmt::format(
       "\nThe command line comes before the configuration file, that before the defaults; shown "

@@ -33,35 +33,16 @@ void set_precision(Options& options, const Value& value) {
                                       : Products::as_stored;
 }
 
-// "loss,graph": the parts of that name; "all" and "none".
+// "loss,graph": the parts of that name; "all" and "none". Whether a task has them is seen later.
 void set_fast(Options& options, const Value& value) {
-  Fast fast;
-  const std::array<std::pair<std::string_view, bool*>, 7> parts{{{"loss", &fast.loss},
-                                                                 {"optimizer", &fast.optimizer},
-                                                                 {"embedding", &fast.embedding},
-                                                                 {"attention", &fast.attention},
-                                                                 {"norm", &fast.norm},
-                                                                 {"relu", &fast.relu},
-                                                                 {"graph", &fast.graph}}};
+  options.fast = {.parts = {}, .all = value.text == "all"};
+  if (value.text == "all" || value.text == "none") return;
   std::string_view rest = value.text;
   do {
     const auto name = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-    bool known = name == "none" && value.text == "none";
-    for (const auto& [part, on] : parts) {
-      if (name != part && (name != "all" || value.text != "all")) continue;
-      *on = true;
-      known = true;
-      fast.all = name == "all";
-    }
-    if (!known) {
-      throw Error(
-          fmt::format("{}: '{}' is none of loss, optimizer, embedding, attention, norm, relu and "
-                      "graph (with commas between), nor all",
-                      value.where, name));
-    }
+    options.fast.parts.emplace(name);
   } while (!rest.empty());
-  options.fast = fast;
 }
 
 void set_seed(Options& options, const Value& value) {
@@ -117,7 +98,7 @@ constexpr std::array rows{
     OptionRow{"precision", "PRECISION", "fp32",
               "fp32, fp64, or fp32 with products in tf32 (GPUs) or bf16", set_precision},
     OptionRow{"fast", "[=PARTS]", "none",
-              "faster kernels: all, or some of loss,optimizer,embedding,attention,norm,relu,graph",
+              "faster parts: all, or some of graph and the task's own, with commas between",
               set_fast},
     OptionRow{"seed", "N", "0", "of the model, of dropout and of the order of samples", set_seed},
     OptionRow{"deterministic", "", "false", "only algorithms that give the same bits every time",

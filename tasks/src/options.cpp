@@ -1,7 +1,9 @@
 #include "tasks/options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "command_line.hpp"
@@ -27,6 +29,31 @@ bool environment_asks_for_monitoring() {
   return value != nullptr && *value != 0 && parse_boolean({value, "WORLDSIZE_MONITOR"});
 }
 
+std::vector<std::string_view> parts_of(const Entry& task) {
+  auto parts = task.fast;
+  parts.emplace_back("graph");
+  return parts;
+}
+
+// The names become those of the task and of the trainer.
+void resolve_fast(Fast& fast, const Entry& task, const Abilities& abilities,
+                  const std::string& where) {
+  if (fast.all) {
+    for (const auto& part : task.fast) fast.parts.emplace(part);
+    if (abilities.graphs) fast.parts.emplace("graph");
+  }
+  for (const auto& part : fast.parts) {
+    if (part == "graph" || std::ranges::find(task.fast, part) != task.fast.end()) continue;
+    throw Error(
+        fmt::format("{}: '{}' is no part of {}; use all, none, or some of {} (with commas "
+                    "between)",
+                    where, part, task.name, fmt::join(parts_of(task), ", ")));
+  }
+  if (fast.has("graph") && !abilities.graphs) {
+    throw Error("--fast=graph: this trainer takes its steps one by one; leave graph out");
+  }
+}
+
 }  // namespace
 
 Options parse_options(std::span<const Entry> table, int argc, const char* const* argv,
@@ -42,10 +69,15 @@ Options parse_options(std::span<const Entry> table, int argc, const char* const*
     std::exit(0);
   }
   const auto config = Config::load(options.config, task);
+  std::string fast_from;
   for (const auto& row : option_rows()) {
-    if (const auto* value = config.find(row.key())) row.set(options, *value);
+    const auto set = [&](const Value& value) {
+      row.set(options, value);
+      if (row.name == "fast") fast_from = value.where;
+    };
+    if (const auto* value = config.find(row.key())) set(*value);
     if (const auto value = given.values.find(row.name); value != given.values.end()) {
-      row.set(options, value->second);
+      set(value->second);
     }
   }
   for (const auto& [name, value] :
@@ -56,12 +88,7 @@ Options parse_options(std::span<const Entry> table, int argc, const char* const*
     throw Error(
         "--checkpoint-every and --resume: this trainer makes no checkpoints; that of step 07 does");
   }
-  if (options.fast.graph && !abilities.graphs) {
-    if (!options.fast.all) {
-      throw Error("--fast=graph: this trainer takes its steps one by one; leave graph out");
-    }
-    options.fast.graph = false;
-  }
+  resolve_fast(options.fast, task, abilities, fast_from);
   return options;
 }
 

@@ -69,13 +69,13 @@ struct StepGraph::State {
 StepGraph::StepGraph(const Options& options, torch::optim::Optimizer& optimizer, Step step)
     : state_(std::make_unique<State>()) {
   state_->step = std::move(step);
-  if (options.fast.graph && !is_watched()) {
+  if (options.fast.has("graph") && !is_watched()) {
     state_->optimizer = dynamic_cast<Replayable*>(&optimizer);
   }
 }
 
 void StepGraph::prepare(const Options& options, torch::Device device) {
-  if (!options.fast.graph || !device.is_cuda() || is_watched()) return;
+  if (!options.fast.has("graph") || !device.is_cuda() || is_watched()) return;
   c10::cuda::setCurrentCUDAStream(
       c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
 }

@@ -10,7 +10,9 @@ namespace tasks {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 Options parse(std::vector<const char*> arguments, const Abilities& abilities = {}) {
   const auto table = some_table();
@@ -78,24 +80,23 @@ TEST(Options, PrecisionsAreOfParametersAndOfProducts) {
   EXPECT_EQ(of("fp64"), std::pair(torch::kFloat64, Products::as_stored));
 }
 
-TEST(Options, FastIsAllOrSomeOfItsParts) {
+TEST(Options, FastIsAllOrSomeOfTheTasksParts) {
   const auto of = [](std::vector<const char*> arguments) {
-    const auto fast = parse(std::move(arguments), {.graphs = true}).fast;
-    return std::array{fast.loss, fast.optimizer, fast.embedding, fast.attention,
-                      fast.norm, fast.relu,      fast.graph};
+    return parse(std::move(arguments), {.graphs = true}).fast.parts;
   };
-  EXPECT_EQ(of({}), (std::array{false, false, false, false, false, false, false}));
-  EXPECT_EQ(of({"--fast", "--seed", "1"}), (std::array{true, true, true, true, true, true, true}));
-  EXPECT_EQ(of({"--fast=all"}), (std::array{true, true, true, true, true, true, true}));
-  EXPECT_EQ(of({"--fast=graph,loss"}), (std::array{true, false, false, false, false, false, true}));
-  EXPECT_EQ(of({"--fast=attention"}), (std::array{false, false, false, true, false, false, false}));
-  EXPECT_EQ(of({"--fast=none"}), (std::array{false, false, false, false, false, false, false}));
-  EXPECT_THAT(error_of_arguments({"--fast=loss,optimiser"}),
-              AllOf(HasSubstr("--fast: 'optimiser'"), HasSubstr("loss, optimizer, embedding")));
+  EXPECT_THAT(of({}), IsEmpty());
+  EXPECT_THAT(of({"--fast", "--seed", "1"}), ElementsAre("graph", "loss", "norm"));
+  EXPECT_THAT(of({"--fast=all"}), ElementsAre("graph", "loss", "norm"));
+  EXPECT_THAT(of({"--fast=graph,loss"}), ElementsAre("graph", "loss"));
+  EXPECT_THAT(of({"--fast=none"}), IsEmpty());
+  EXPECT_THAT(of({"--task", "weather", "--batch-size", "1", "--fast"}), ElementsAre("graph"));
+  EXPECT_THAT(error_of_arguments({"--fast=loss,norms"}),
+              AllOf(HasSubstr("--fast: 'norms'"), HasSubstr("loss, norm, graph")));
   EXPECT_THAT(error_of_arguments({"--fast=loss,all"}), HasSubstr("--fast: 'all'"));
+  EXPECT_THAT(error_of_arguments({"--task", "weather", "--batch-size", "1", "--fast=loss"}),
+              HasSubstr("no part of weather"));
   // Who takes no graph gets all the rest, but not what it asked for by name.
-  EXPECT_TRUE(parse({"--fast"}).fast.loss);
-  EXPECT_FALSE(parse({"--fast"}).fast.graph);
+  EXPECT_THAT(parse({"--fast"}).fast.parts, ElementsAre("loss", "norm"));
   EXPECT_THAT(error_of_arguments({"--fast=graph"}), HasSubstr("leave graph out"));
 }
 

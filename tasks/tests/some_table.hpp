@@ -14,6 +14,7 @@ inline std::vector<Entry> some_table() {
            .configs = {{"laptop", "epochs: 4\nbatch_size: 32\nwidth: 64\n"},
                        {"seed", "epochs: 5\nbatch_size: 128\nprecision: fp64\nwidth: 128\n"}},
            .keys = {"width", "rate"},
+           .fast = {"loss", "norm"},
            .make = &make_nothing},
           {.name = "weather",
            .summary = "wind",

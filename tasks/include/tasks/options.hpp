@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace tasks {
 
@@ -21,16 +24,14 @@ class Error : public std::runtime_error {
 /// mantissa inside the GPU; CPUs multiply as ever. bf16: operands are rounded to 7 bits, in memory.
 enum class Products { as_stored, tf32, bf16 };
 
-/// Parts of a task that trade a shorter source for speed; results stay the same but for rounding.
+/// What --fast asks for: parts that trade a shorter source for speed; results stay the same but for
+/// rounding. A task names its own (Entry::fast); "graph" is a trainer's: a whole step as one CUDA
+/// graph (see step_graph.hpp).
 struct Fast {
-  bool loss = false;       ///< the last linear layer and the cross-entropy in one
-  bool optimizer = false;  ///< AdamW in one kernel, which writes the weights for bf16 products too
-  bool embedding = false;  ///< the embedding's gradient without a sort, averaged by rows in use
-  bool attention = false;  ///< attention in one, for short sequences
-  bool norm = false;       ///< dropout, residual sum and layer norm in one
-  bool relu = false;       ///< ReLU and dropout in one
-  bool graph = false;      ///< a whole step as one CUDA graph (see step_graph.hpp)
-  bool all = false;        ///< asked for without naming any: what applies
+  std::set<std::string, std::less<>> parts;
+  bool all = false;  ///< asked for without naming any: what applies
+
+  bool has(std::string_view part) const { return parts.contains(part); }
 };
 
 struct Options {

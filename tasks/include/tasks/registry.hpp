@@ -24,10 +24,11 @@ struct BuiltInConfig {
 
 /// A task in the table. Every task X of the table defines `tasks::Entry tasks::X::entry()`.
 struct Entry {
-  std::string_view name;               ///< what --task calls it
-  std::string_view summary;            ///< one line for --help
-  std::vector<BuiltInConfig> configs;  ///< at least one; the first is the default of --config
-  std::vector<std::string_view> keys;  ///< what its configurations may say beside the options
+  std::string_view name;                    ///< what --task calls it
+  std::string_view summary;                 ///< one line for --help
+  std::vector<BuiltInConfig> configs;       ///< at least one; the first is the default of --config
+  std::vector<std::string_view> keys;       ///< what its configurations may say beside the options
+  std::vector<std::string_view> fast = {};  ///< the parts that --fast may name
   std::shared_ptr<Task> (*make)(const Options& options, const Config& config);
   /// As make_secret of secret.hpp; null for a task that cannot be judged.
   std::vector<std::string> (*secret)(uint64_t seed, const std::filesystem::path& folder) = nullptr;
