@@ -22,6 +22,9 @@ std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path&
   file << "base: small\nepochs: 3\nbatch_size: 3\nthreads: 1\ntrain_samples: "
        << kTrain.at(random() % 3) << "\nevaluation_samples: " << kEvaluation.at(random() % 3)
        << "\n";
+  // Half of all programs are judged in fp16.
+  const bool fp16 = (random() & 1) != 0;
+  if (fp16) file << "fp16: true\n";
   file.close();
   if (!file) throw Error("cannot write " + config.string());
   return {"--config", config.string(), "--precision",
