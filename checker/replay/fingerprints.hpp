@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "evidence/run.hpp"
-#include "oracle.hpp"
+#include "deviation.hpp"
+#include "evidence/tensors.hpp"
 
 namespace replay {
 

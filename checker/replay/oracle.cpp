@@ -3,8 +3,6 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace replay {
 
@@ -12,8 +10,6 @@ using checker::Split;
 using checker::TensorSeen;
 
 namespace {
-
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 Flat gradients_of(const std::vector<at::Tensor>& parameters) {
   std::vector<at::Tensor> gradients;
@@ -137,18 +133,6 @@ Flat Stepper::step(const Flat& values, const Flat& gradients, const Flat& rates)
   set_rates(*optimizer_, own);
   schedule_->step();
   return flat(parameters_);
-}
-
-double deviation(const Flat& got, const Flat& wanted) {
-  if (got.size() != wanted.size() || got.empty()) return kInfinite;
-  double worst = 0, scale = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const double difference = std::abs(got[i] - wanted[i]);
-    if (!(difference <= worst)) worst = difference;  // also what is no number
-    scale = std::max(scale, std::abs(wanted[i]));
-  }
-  if (worst == 0) return 0;
-  return scale > 0 ? worst / scale : kInfinite;
 }
 
 std::vector<at::Tensor> ordered_parameters(tasks::Model& model,

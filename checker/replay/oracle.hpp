@@ -5,22 +5,17 @@
 #include <memory>
 #include <vector>
 
+#include "deviation.hpp"
 #include "evidence/run.hpp"
 #include "tasks/task.hpp"
 
 namespace replay {
-
-/// Parameters or gradients one after the other, in the order of the record.
-using Flat = std::vector<double>;
 
 Flat flat(const std::vector<at::Tensor>& tensors);
 
 /// The model's parameters in the order of the record. Throws tasks::Error if they do not fit it.
 std::vector<at::Tensor> ordered_parameters(tasks::Model& model,
                                            const std::vector<checker::TensorSeen>& parameters);
-
-/// Largest difference over the largest element of `wanted`; infinite if sizes differ.
-double deviation(const Flat& got, const Flat& wanted);
 
 /// One model that computes whatever is asked for.
 class Oracle {

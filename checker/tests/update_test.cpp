@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-const fs::path step = "steps/02_setup/train.cpp";
+const fs::path kStep = "steps/02_setup/train.cpp";
 
 class UpdateTest : public ::testing::Test {
  protected:
@@ -22,53 +22,53 @@ class UpdateTest : public ::testing::Test {
   }
   const fs::path& folder() const { return folder_.path(); }
 
-  const RenderedFiles old_{{step, "given\n"}, {"sbatch/02_setup.sbatch", "#!/bin/bash\n"}};
-  const RenderedFiles new_{{step, "given, better\n"}, {"sbatch/02_setup.sbatch", "#!/bin/bash\n"}};
+  const RenderedFiles old_{{kStep, "given\n"}, {"sbatch/02_setup.sbatch", "#!/bin/bash\n"}};
+  const RenderedFiles new_{{kStep, "given, better\n"}, {"sbatch/02_setup.sbatch", "#!/bin/bash\n"}};
 
  private:
   TemporaryFolder folder_;
 };
 
 TEST_F(UpdateTest, WritesWhatIsMissingAndIsThenIdle) {
-  EXPECT_THAT(update_files(old_, folder()).written, ElementsAre("sbatch/02_setup.sbatch", step));
-  EXPECT_EQ(content(step), "given\n");
-  const auto time = fs::last_write_time(folder() / step);
+  EXPECT_THAT(update_files(old_, folder()).written, ElementsAre("sbatch/02_setup.sbatch", kStep));
+  EXPECT_EQ(content(kStep), "given\n");
+  const auto time = fs::last_write_time(folder() / kStep);
   EXPECT_THAT(update_files(old_, folder()).written, IsEmpty());
-  EXPECT_EQ(fs::last_write_time(folder() / step), time) << "an equal file is not written again";
+  EXPECT_EQ(fs::last_write_time(folder() / kStep), time) << "an equal file is not written again";
   EXPECT_THAT(find_differences(old_, folder()), IsEmpty());
 }
 
 TEST_F(UpdateTest, ReplacesAnOlderRenderingWithoutAsking) {
   update_files(old_, folder());
   const auto update = update_files(new_, folder());
-  EXPECT_THAT(update.written, ElementsAre(step));
+  EXPECT_THAT(update.written, ElementsAre(kStep));
   EXPECT_THAT(update.kept, IsEmpty());
-  EXPECT_FALSE(fs::exists(folder() / (step.string() + ".before-update")));
+  EXPECT_FALSE(fs::exists(folder() / (kStep.string() + ".before-update")));
 }
 
 TEST_F(UpdateTest, KeepsAnEditBesideTheNewFile) {
   update_files(old_, folder());
-  edit(step, "my work\n");
+  edit(kStep, "my work\n");
   const auto update = update_files(new_, folder());
-  EXPECT_THAT(update.kept, ElementsAre(Pair(step, step.string() + ".before-update")));
-  EXPECT_EQ(content(step), "given, better\n");
-  EXPECT_EQ(content(step.string() + ".before-update"), "my work\n");
+  EXPECT_THAT(update.kept, ElementsAre(Pair(kStep, kStep.string() + ".before-update")));
+  EXPECT_EQ(content(kStep), "given, better\n");
+  EXPECT_EQ(content(kStep.string() + ".before-update"), "my work\n");
 }
 
 TEST_F(UpdateTest, KeepsEveryEditUnderAnotherName) {
   update_files(old_, folder());
-  edit(step, "first\n");
+  edit(kStep, "first\n");
   update_files(new_, folder());
-  edit(step, "second\n");
+  edit(kStep, "second\n");
   update_files(old_, folder());
-  EXPECT_EQ(content(step.string() + ".before-update"), "first\n");
-  EXPECT_EQ(content(step.string() + ".2.before-update"), "second\n");
+  EXPECT_EQ(content(kStep.string() + ".before-update"), "first\n");
+  EXPECT_EQ(content(kStep.string() + ".2.before-update"), "second\n");
 }
 
 TEST_F(UpdateTest, AFileOfUnknownOriginCountsAsAnEdit) {
-  edit(step, "older than any note\n");
+  edit(kStep, "older than any note\n");
   EXPECT_THAT(update_files(old_, folder()).kept,
-              ElementsAre(Pair(step, step.string() + ".before-update")));
+              ElementsAre(Pair(kStep, kStep.string() + ".before-update")));
 }
 
 TEST_F(UpdateTest, RemovesWhatLeftTheCourseButKeepsEditsOfIt) {
@@ -90,12 +90,12 @@ TEST_F(UpdateTest, RemovesWhatLeftTheCourseButKeepsEditsOfIt) {
 TEST_F(UpdateTest, DifferencesAreListedAndNothingIsWritten) {
   EXPECT_THAT(find_differences(old_, folder()),
               ElementsAre("sbatch/02_setup.sbatch: missing", "steps/.rendered: missing",
-                          step.string() + ": missing"));
+                          kStep.string() + ": missing"));
   EXPECT_TRUE(fs::is_empty(folder()));
   update_files(old_, folder());
-  edit(step, "edited\n");
-  EXPECT_THAT(find_differences(old_, folder()), ElementsAre(step.string() + ": differs"));
-  EXPECT_EQ(content(step), "edited\n");
+  edit(kStep, "edited\n");
+  EXPECT_THAT(find_differences(old_, folder()), ElementsAre(kStep.string() + ": differs"));
+  EXPECT_EQ(content(kStep), "edited\n");
 }
 
 }  // namespace
