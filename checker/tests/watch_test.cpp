@@ -153,7 +153,7 @@ TEST_F(WatchTest, KeysOnATerminal) {
   terminal.type("h");
   terminal.wait_for("One line changes.");
   terminal.type("h");
-  terminal.wait_for("The average of the ranks' gradients");
+  terminal.wait_for("Each rank's gradient is that of the mean loss");
   terminal.type("d");
   terminal.wait_for("This shows the solution");
   terminal.forget();

@@ -59,6 +59,9 @@ struct Pass {
   bool evaluates() const;
 };
 
+/// Batches in the order of their use; passes by what they are for, training or evaluation.
+void put_in_order(std::vector<Pass>& passes);
+
 /// One optimizer step: parameters before it and gradients, flat, in the optimizer's order.
 struct StepSeen {
   std::vector<double> values, gradients;
