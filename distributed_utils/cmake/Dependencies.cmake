@@ -15,6 +15,7 @@ set(WORLDSIZE_SOURCES "${_sources}" CACHE PATH
 # What is built is not ours to mend: its warnings are off, and its headers are system headers.
 function(find_or_fetch package)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIONAL" "" "")
+  set(BUILD_SHARED_LIBS OFF) # what is built here becomes a part of what links it
   list(GET PIN_${package}_TARGETS 0 first)
   if(NOT TARGET ${first})
     if(NOT WORLDSIZE_FETCH_DEPENDENCIES)

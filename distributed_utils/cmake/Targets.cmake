@@ -46,10 +46,11 @@ function(worldsize_compile_together target)
   endif()
 endfunction()
 
-# worldsize_library(<name> <sources>...): optimised, sees torch.
+# worldsize_library(<name> [STATIC|MODULE] <sources>...): optimised, sees torch. BUILD_SHARED_LIBS
+# decides where the kind is not given.
 function(worldsize_library target)
   worldsize_precompiled_torch(torch_pch)
-  add_library(${target} STATIC ${ARGN})
+  add_library(${target} ${ARGN})
   worldsize_target(${target})
   worldsize_compile_together(${target})
   target_link_libraries(${target} PUBLIC LibTorch::torch)

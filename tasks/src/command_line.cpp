@@ -58,6 +58,18 @@ cxxopts::ParseResult parse(int argc, const char* const* argv) {
   }
 }
 
+// A task that is not to be had here takes nothing from the others.
+std::string lines_about(const Row& row) try {
+  const auto entry = row.entry();
+  auto text = fmt::format("  {}: {}\n   ", entry.name, entry.summary);
+  for (const auto& built_in : entry.configs) text += fmt::format(" {}", built_in.name);
+  text += "\n";
+  if (!entry.fast.empty()) text += fmt::format("    --fast: {}\n", fmt::join(entry.fast, ", "));
+  return text;
+} catch (const Error& error) {
+  return fmt::format("  {}\n", error.what());
+}
+
 }  // namespace
 
 CommandLine read_command_line(int argc, const char* const* argv) {
@@ -82,7 +94,7 @@ CommandLine read_command_line(int argc, const char* const* argv) {
   return given;
 }
 
-std::string help_text(std::span<const Entry> table, const Entry& task, const std::string& config) {
+std::string help_text(std::span<const Row> table, const Entry& task, const std::string& config) {
   const auto loaded = Config::load(config, task);
   std::map<std::string_view, std::string> defaults{
       {"task", std::string(table.front().name)},
@@ -93,12 +105,7 @@ std::string help_text(std::span<const Entry> table, const Entry& task, const std
   }
   std::string text = describe(defaults).help({"What to train", "How to train it"});
   text += "\nTasks and their configurations:\n";
-  for (const auto& entry : table) {
-    text += fmt::format("  {}: {}\n   ", entry.name, entry.summary);
-    for (const auto& built_in : entry.configs) text += fmt::format(" {}", built_in.name);
-    text += "\n";
-    if (!entry.fast.empty()) text += fmt::format("    --fast: {}\n", fmt::join(entry.fast, ", "));
-  }
+  for (const auto& row : table) text += lines_about(row);
   text += fmt::format(
       "\nThe command line comes before the configuration file, that before the defaults; shown "
       "are\n"

@@ -14,12 +14,12 @@
 namespace tasks {
 namespace {
 
-const Entry& find_task(std::span<const Entry> table, std::string_view name) {
-  for (const auto& entry : table) {
-    if (entry.name == name) return entry;
+Entry find_task(std::span<const Row> table, std::string_view name) {
+  for (const auto& row : table) {
+    if (row.name == name) return row.entry();
   }
   std::vector<std::string_view> names;
-  for (const auto& entry : table) names.push_back(entry.name);
+  for (const auto& row : table) names.push_back(row.name);
   throw Error(unknown("task", name, names));
 }
 
@@ -56,13 +56,13 @@ void resolve_fast(Fast& fast, const Entry& task, const Abilities& abilities,
 
 }  // namespace
 
-Options parse_options(std::span<const Entry> table, int argc, const char* const* argv,
+Options parse_options(std::span<const Row> table, int argc, const char* const* argv,
                       const Abilities& abilities) {
   const CommandLine given = read_command_line(argc, argv);
   Options options;
   options.monitor = environment_asks_for_monitoring();
   options.task = given.task.value_or(std::string(table.front().name));
-  const Entry& task = find_task(table, options.task);
+  const Entry task = find_task(table, options.task);
   options.config = given.config.value_or(std::string(task.configs.front().name));
   if (given.help) {
     fmt::print("{}", help_text(table, task, options.config));
@@ -92,14 +92,14 @@ Options parse_options(std::span<const Entry> table, int argc, const char* const*
   return options;
 }
 
-std::shared_ptr<Task> make_task(std::span<const Entry> table, const Options& options) {
-  const Entry& task = find_task(table, options.task);
+std::shared_ptr<Task> make_task(std::span<const Row> table, const Options& options) {
+  const Entry task = find_task(table, options.task);
   return task.make(options, Config::load(options.config, task));
 }
 
-std::vector<std::string> make_secret(std::span<const Entry> table, std::string_view task,
+std::vector<std::string> make_secret(std::span<const Row> table, std::string_view task,
                                      uint64_t seed, const std::filesystem::path& folder) {
-  const Entry& entry = find_task(table, task);
+  const Entry entry = find_task(table, task);
   if (!entry.secret) throw Error(fmt::format("the task {} cannot be judged", task));
   return entry.secret(seed, folder);
 }

@@ -21,7 +21,7 @@ class ConfigTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
-  Entry task_ = some_table().front();
+  Entry task_ = some_entries().front();
 };
 
 TEST_F(ConfigTest, BuiltInConfigurationsAreFoundByName) {

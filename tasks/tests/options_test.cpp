@@ -156,7 +156,7 @@ TEST(Options, MustBeSetSomewhere) {
 
 TEST(Help, ShowsOptionsDefaultsTasksAndConfigurations) {
   const auto table = some_table();
-  EXPECT_THAT(help_text(table, table.front(), "seed"),
+  EXPECT_THAT(help_text(table, table.front().entry(), "seed"),
               AllOf(HasSubstr("--batch-size N"), HasSubstr("(default: 128)"), HasSubstr("weather"),
                     HasSubstr("laptop seed"), HasSubstr("--help")));
 }

@@ -8,7 +8,7 @@ namespace tasks {
 
 inline std::shared_ptr<Task> make_nothing(const Options&, const Config&) { return nullptr; }
 
-inline std::vector<Entry> some_table() {
+inline std::vector<Entry> some_entries() {
   return {{.name = "language_model",
            .summary = "words",
            .configs = {{"laptop", "epochs: 4\nbatch_size: 32\nwidth: 64\n"},
@@ -21,6 +21,12 @@ inline std::vector<Entry> some_table() {
            .configs = {{"small", "epochs: 1\n"}},
            .keys = {},
            .make = &make_nothing}};
+}
+
+inline std::vector<Row> some_table() {
+  std::vector<Row> table;
+  for (const auto& entry : some_entries()) table.push_back({entry.name, [=] { return entry; }});
+  return table;
 }
 
 }  // namespace tasks

@@ -226,7 +226,8 @@ std::vector<fs::path> system_of(const Project& project) {
     if (fs::exists(folder, absent) && !lies_in(folder, "/usr")) folders.push_back(folder);
   };
   const fs::path torch = cached(project, "LIBTORCH_ROOT");
-  for (const auto& folder : {torch / "lib", torch / "include", torch.parent_path() / "nvidia"}) {
+  for (const auto& folder :
+       {torch / "lib", torch / "include", torch.parent_path() / "nvidia", project.build / "lib"}) {
     add(folder);
   }
   // <prefix>/bin/clang++, wherever that is: its own headers and libraries lie beside it.

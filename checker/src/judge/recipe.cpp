@@ -75,6 +75,15 @@ std::vector<fs::path> with_what_belongs_to_it(const fs::path& input) {
   return all;
 }
 
+// The time of the newest among them: the replay, and all that programs load.
+std::string version_of_libraries(const Project& project) {
+  auto newest = fs::last_write_time(project.build / "bin" / "replay");
+  for (const auto& entry : fs::recursive_directory_iterator(project.build / "lib")) {
+    if (entry.is_regular_file()) newest = std::max(newest, entry.last_write_time());
+  }
+  return std::to_string(newest.time_since_epoch().count());
+}
+
 }  // namespace
 
 std::string Recipe::with(const std::string& other_source, const std::string& other_object,
@@ -126,8 +135,7 @@ Recipe recipe_of(const Project& project) {
   // Where tests are built warnings are errors, but not in what students write.
   recipe.compile = replaced(commands[0], " -Werror ", " ");
   recipe.link = commands[1];
-  const auto time = fs::last_write_time(project.build / "bin" / "replay").time_since_epoch();
-  recipe.libraries = std::to_string(time.count());
+  recipe.libraries = version_of_libraries(project);
   return recipe;
 }
 

@@ -1,0 +1,41 @@
+// Tasks are modules, found by their names.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "tasks/registry.hpp"
+
+namespace tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The folder of the library that holds this function: modules lie below it wherever it lies.
+fs::path own_folder() {
+  Dl_info about{};
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &about) == 0) return {};
+  return fs::path(about.dli_fname).parent_path();
+}
+
+}  // namespace
+
+Entry load_task(const std::string& name) {
+  const auto file = own_folder() / "tasks" / (name + ".so");
+  if (!fs::exists(file)) {
+    throw Error(fmt::format("{}: not built here, there is no {}. ./workbook build builds it.", name,
+                            file.string()));
+  }
+  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) {
+    throw Error(
+        fmt::format("{}: cannot be loaded: {}", name, dlerror()));  // NOLINT(concurrency-mt-unsafe)
+  }
+  const auto fill = reinterpret_cast<void (*)(Entry&)>(dlsym(module, "worldsize_task"));
+  if (fill == nullptr) {
+    throw Error(fmt::format("{}: {} is no task; delete it and build again", name, file.string()));
+  }
+  Entry entry;
+  fill(entry);
+  return entry;
+}
+
+}  // namespace tasks
