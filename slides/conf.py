@@ -14,7 +14,7 @@ author = "the Worldsize course"
 language = "en"
 master_doc = "index"
 include_patterns = ["index.md", "decks/*.md"]
-extensions = ["myst_parser", "sphinx_revealjs", "code_blocks", "questions", "drawings", "ladder", "captured",
+extensions = ["myst_parser", "sphinx_revealjs", "code_blocks", "questions", "drawings", "todos", "captured",
               "mathematics", "addresses"]
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 # A slide begins at each ##, and reveal.js finds it by its own name.
@@ -25,7 +25,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 nitpicky = True
-# Figures and ladder are read while building, and Sphinx does not see them change: always all anew.
+# Figures and the course are read while building, and Sphinx does not see them change: so all are always read.
 suppress_warnings = ["config.cache"]
 
 revealjs_static_path = ["static", str(mathematics.KATEX.parent / "katex.min.js")]

@@ -1,6 +1,6 @@
-// The catalogue that the judge is tested with fits the ladder. Whether the judge is right about it:
+// The catalogue that the judge is tested with fits the course. Whether the judge is right about it:
 // checker verify.
-#include "ladder/catalogue.hpp"
+#include "course/catalogue.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,51 +10,54 @@
 namespace checker {
 namespace {
 
+using testing::course;
 using testing::error_of;
 using ::testing::HasSubstr;
-using testing::ladder;
 
 const std::vector<CatalogueEntry>& catalogue() {
-  static const auto loaded = load_catalogue(testing::project_ladder() / "catalogue", ladder());
+  static const auto loaded =
+      load_catalogue(testing::chapters_folder() / testing::kChapter / "catalogue", course());
   return loaded;
 }
 
-// A ladder of two steps: enough for edits, and nobody rewrites it.
-const Ladder& small_ladder() {
+// A course of two steps: enough for edits, and nobody rewrites it.
+const Course& small_course() {
   static const TemporaryFolder folder;
-  static const Ladder loaded = [] {
+  static const Course loaded = [] {
     const auto todo = [](int number, const char* step, const char* feature) {
-      write_file(folder.path() / "todos" / ("0" + std::to_string(number) + ".yaml"),
+      write_file(folder.path() / "small" / "todos" / ("0" + std::to_string(number) + ".yaml"),
                  std::string("{title: Do it, done: it is done, text: Long., hint: h, ") +
                      "explanation: e, step: " + step + ", features: [" + feature + "]}");
     };
     todo(1, "01_a", "ONE");
     todo(2, "02_b", "TWO");
     todo(3, "02_b", "THREE");
-    write_file(folder.path() / "ladder.yaml",
+    write_file(folder.path() / "order.yaml", "chapters: [small]\n");
+    write_file(folder.path() / "small" / "chapter.yaml",
+               "files: {train.cpp: program, job.sbatch: job}\n"
                "task: a\nworlds: [[0]]\nsteps:\n  - {name: 01_a, title: A, intro: A., run: a, "
                "todos: [1]}\n"
                "  - {name: 02_b, title: B, intro: B., run: b, todos: [2, 3]}\n");
-    write_file(folder.path() / "trainer.cpp",
+    write_file(folder.path() / "small" / "train.cpp",
                "//@header\nint main() {  //@main\n  //@todo 1\n#if ONE\n  one(1,  //@one\n"
                "      2);  //@one\n#endif\n  //@todo 2\n#if TWO\n  two(2, 2);  //@two\n#endif\n"
                "  end();  //@end\n}\n");
-    write_file(folder.path() / "job.sbatch",
+    write_file(folder.path() / "small" / "job.sbatch",
                "#@header\n#@todo 3\n#if THREE\nrun \\  #@run\n  --three=$X \\  #@three\n  \"$@\"\n"
                "#endif\n");
-    return load_ladder(folder.path());
+    return load_course(folder.path());
   }();
   return loaded;
 }
 
-// The one entry with these edits, in this file of a catalogue for the small ladder.
+// The one entry with these edits, in this file of a catalogue for the small course.
 CatalogueEntry entry_of(const std::string& file, const std::string& edits, int times = 1) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "variants");
   std::string text;
   while (times-- > 0) text += "- name: mine\n  belief: words\n  edits:\n" + edits;
   write_file(folder.path() / "wrong" / file, text);
-  return load_catalogue(folder.path(), small_ladder()).at(0);
+  return load_catalogue(folder.path(), small_course()).at(0);
 }
 
 // Without blank lines and lines of comment.
@@ -70,7 +73,7 @@ std::string code_of(const std::string& text, const std::string& comment) {
 
 TEST(Catalogue, HasEnoughForEveryTodo) {
   int wrong = 0, right = 0;
-  for (const auto& [number, todo] : ladder().todos) {
+  for (const auto& [number, todo] : course().todos) {
     const auto count = [&, number = number](bool of_wrong) {
       return std::ranges::count_if(catalogue(), [&](const CatalogueEntry& entry) {
         return entry.todo == number && (entry.kind == EntryKind::wrong) == of_wrong;
@@ -89,9 +92,9 @@ TEST(Catalogue, EveryEntryFitsAStudentsFileToo) {
   for (const auto& entry : catalogue()) {
     if (entry.kind == EntryKind::unfinished) continue;
     SCOPED_TRACE(entry.where + ": " + entry.name);
-    const bool job = ladder().job.todos().contains(entry.todo);
+    const bool job = testing::job_file().source.todos().contains(entry.todo);
     const auto text = [&](Rendering which) {
-      const auto whole = apply_edits(entry, lines_for(entry, ladder(), which));
+      const auto whole = apply_edits(entry, lines_for(entry, course(), which));
       return code_of(replaced(whole, "bin/solution_", "bin/step_"), job ? "#" : "//");
     };
     EXPECT_EQ(text(Rendering::student), text(Rendering::solution));
@@ -103,15 +106,15 @@ TEST(Catalogue, NeedsEveryMark) {
   for (const auto& entry : catalogue()) {
     for (const auto& edit : entry.edits) used.insert(edit.marks.begin(), edit.marks.end());
   }
-  for (const auto* source : {&ladder().trainer, &ladder().job}) {
-    for (const auto& mark : source->marks()) EXPECT_TRUE(used.contains(mark)) << mark;
+  for (const auto* source : {&testing::trainer_file(), &testing::job_file()}) {
+    for (const auto& mark : source->source.marks()) EXPECT_TRUE(used.contains(mark)) << mark;
   }
 }
 
 TEST(Catalogue, CommentsOfTodosStayWhereTheyAre) {
   const auto entry = entry_of("02.yaml", "    - remove: two\n");
   const auto text = [&](Rendering which) {
-    return apply_edits(entry, lines_for(entry, small_ladder(), which));
+    return apply_edits(entry, lines_for(entry, small_course(), which));
   };
   EXPECT_THAT(text(Rendering::solution), HasSubstr("2);\n  // TODO 2: it is done.\n  end();\n"));
   EXPECT_THAT(text(Rendering::student),
@@ -130,7 +133,7 @@ class FormOfEdit : public ::testing::TestWithParam<Form> {};
 TEST_P(FormOfEdit, MakesOfTheSolutionWhatItSays) {
   const auto& form = GetParam();
   const auto entry = entry_of(form.file, form.edits);
-  const auto text = apply_edits(entry, lines_for(entry, small_ladder(), Rendering::solution));
+  const auto text = apply_edits(entry, lines_for(entry, small_course(), Rendering::solution));
   EXPECT_EQ(code_of(text, entry.todo == 3 ? "#" : "//"), form.code);
 }
 
@@ -252,7 +255,7 @@ CatalogueEntry unfinished_entry(const std::string& rest) {
       folder.path() / "unfinished/02.yaml",
       "- name: mine\n  because: words\n  edits:\n    - {before: end, insert: \"  x();\\n\"}\n" +
           rest);
-  return load_catalogue(folder.path(), small_ladder()).at(0);
+  return load_catalogue(folder.path(), small_course()).at(0);
 }
 
 TEST(Catalogue, UnfinishedWorkSaysHowEveryTodoStands) {

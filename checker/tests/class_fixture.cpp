@@ -4,7 +4,7 @@ namespace checker::testing {
 
 std::set<int> todos() {
   std::set<int> all;
-  for (const auto& [number, ignored] : ladder().todos) all.insert(number);
+  for (const auto& [number, ignored] : course().todos) all.insert(number);
   return all;
 }
 
@@ -12,21 +12,21 @@ grade::Student student(const std::string& name, std::vector<Report> reports) {
   grade::Student one;
   one.name = name;
   one.reports = std::move(reports);
-  grade::mark(one, ladder(), grade::plain_scheme(todos()), true);
+  grade::mark(one, course(), grade::plain_scheme(todos()), true);
   return one;
 }
 
 Report half_done() {
   auto ten = wrong(10, "Every rank reports its own loss.");
   ten.findings.front().id = "loss_of_one_rank";
-  return report(ladder(), "05_all_reduce_loss", {ten});
+  return report(course(), "05_all_reduce_loss", {ten});
 }
 
 grade::ClassReport class_of(std::vector<grade::Student> students) {
   grade::ClassReport report;
   report.course = "0.1.0-test";
   report.scheme = grade::plain_scheme(todos());
-  for (const auto& [number, todo] : ladder().todos) {
+  for (const auto& [number, todo] : course().todos) {
     report.titles[number] = todo.title;
     report.steps[number] = todo.step;
   }

@@ -16,9 +16,9 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using testing::class_of;
+using testing::course;
 using testing::half_done;
 using ::testing::HasSubstr;
-using testing::ladder;
 using ::testing::Not;
 using ::testing::StartsWith;
 using testing::student;
@@ -27,8 +27,8 @@ using testing::todos;
 TEST(Marks, CountWhatIsDoneAndNotWhatCouldNotBeGraded) {
   auto untried = testing::verdict(14, State::not_judged, "no Slurm");
   untried.untried = true;
-  const auto one = student("alice", {testing::report(ladder(), "02_setup"), half_done(),
-                                     testing::report(ladder(), "07_multi_node", {untried})});
+  const auto one = student("alice", {testing::report(course(), "02_setup"), half_done(),
+                                     testing::report(course(), "07_multi_node", {untried})});
   EXPECT_EQ(one.marks.at(1), Mark::done);
   EXPECT_EQ(one.marks.at(10), Mark::wrong);
   EXPECT_EQ(one.marks.at(4), Mark::missing);
@@ -39,19 +39,19 @@ TEST(Marks, CountWhatIsDoneAndNotWhatCouldNotBeGraded) {
 
 TEST(Marks, OfAHandInThatTheJudgeFailedOnAreNotZero) {
   Student one;
-  mark(one, ladder(), plain_scheme(todos()), false);
+  mark(one, course(), plain_scheme(todos()), false);
   EXPECT_EQ(one.possible, 0);
   for (const auto& [todo, mark] : one.marks) EXPECT_EQ(mark, Mark::not_graded) << todo;
 }
 
 TEST(Marks, LateWorkIsWorthLess) {
   Student one;
-  one.reports = {testing::report(ladder(), "02_setup")};
+  one.reports = {testing::report(course(), "02_setup")};
   one.late = true;
   auto scheme = plain_scheme(todos());
   scheme.points[2] = 5;
   scheme.late_factor = 0.5;
-  mark(one, ladder(), scheme, true);
+  mark(one, course(), scheme, true);
   EXPECT_EQ(one.points, 3.5);
 }
 

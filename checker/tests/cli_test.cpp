@@ -19,7 +19,8 @@ class CliTest : public ::testing::Test {
   CliTest() {
     fs::create_directories(source() / "checker");
     fs::create_directories(build() / "bin");
-    fs::copy(testing::project_ladder(), source() / "checker/ladder", fs::copy_options::recursive);
+    fs::copy(testing::chapters_folder(), source() / "checker/chapters",
+             fs::copy_options::recursive);
     // A link would not do: the program asks the system where it really lies.
     fs::copy_file(CHECKER_PROGRAM, build() / "bin/checker");
     write_file(source() / "sbatch/site.conf", "account = abc\n");

@@ -46,7 +46,7 @@ TEST(CodeDiff, EmptyTexts) {
 
 // Every - line is the student's, every + line the reference's, and applying them gives its code.
 TEST(CodeDiff, TurnsEveryStepIntoItsSolution) {
-  const auto ladder = load_ladder(testing::project_ladder());
+  const auto course = load_course(testing::chapters_folder());
   const auto code = [](const std::string& text, const std::string& comment) {
     std::vector<std::string> lines;
     for (const auto& line : split_lines(text)) {
@@ -56,8 +56,8 @@ TEST(CodeDiff, TurnsEveryStepIntoItsSolution) {
     }
     return lines;
   };
-  for (const auto& step : ladder.steps) {
-    for (const auto& file : step_files(ladder, step)) {
+  for (const auto& step : course.steps) {
+    for (const auto& file : step_files(course, step)) {
       SCOPED_TRACE(file.path);
       size_t removed = 0, added = 0;
       for (const auto& line : code_diff(file.given, file.solved, file.comment)) {

@@ -108,7 +108,7 @@ TEST_F(DoctorTest, TheToolkitMustBeOfLibTorchsCuda) {
 TEST_F(DoctorTest, AComputeNodeNeedsNoCompiler) {
   cache("CMAKE_CXX_COMPILER:STRING=/nowhere/clang++\n");
   fs::create_directories(project_.source / "checker");
-  fs::create_directory_symlink(fs::path(PROJECT_FOLDER) / "checker/ladder", project_.ladder());
+  fs::create_directory_symlink(fs::path(PROJECT_FOLDER) / "checker/chapters", project_.chapters());
   EXPECT_EQ(find(examine_software, "compiler").health, Health::bad);
   EXPECT_EQ(find(examine_software, "compiler", true).health, Health::absent);
   // But the programs must be there.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ladder/render.hpp"
+#include "course/render.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
 
@@ -10,21 +10,23 @@ namespace checker {
 
 namespace {
 
-WorkPiece piece_of(const Ladder& ladder, const EditedSolution& edited) {
-  auto text = render(ladder, ladder.trainer, ladder.step(edited.step), Rendering::solution);
+WorkPiece piece_of(const Course& course, const EditedSolution& edited) {
+  const auto& step = course.step(edited.step);
+  const auto& file = course.program_of(step);
+  auto text = render(course, file, step, Rendering::solution);
   const auto place = text.find(edited.after);
   if (place == text.npos) throw Error("not in the solution: " + edited.after);
   text.insert(place + edited.after.size(), edited.code + "\n");
   text.insert(0,
               "#include <fcntl.h>\n#include <unistd.h>\n#include <csignal>\n#include <cstdio>\n"
               "#include <fstream>\n");
-  return {edited.name, text};
+  return {edited.name, {{file.name, text}}};
 }
 
-std::vector<WorkPiece> built(const Project& project, const Ladder& ladder,
+std::vector<WorkPiece> built(const Project& project, const Course& course,
                              const std::vector<EditedSolution>& all) {
   std::vector<WorkPiece> pieces;
-  for (const auto& edited : all) pieces.push_back(piece_of(ladder, edited));
+  for (const auto& edited : all) pieces.push_back(piece_of(course, edited));
   Workshop(project, /*builds=*/true).build(pieces);
   return pieces;
 }
@@ -33,8 +35,8 @@ std::vector<WorkPiece> built(const Project& project, const Ladder& ladder,
 
 EditedSolutions::EditedSolutions(const std::vector<EditedSolution>& all)
     : project_(find_project()),
-      ladder_(load_ladder(project_.ladder())),
-      pieces_(built(project_, ladder_, all)),
+      course_(load_course(project_.chapters())),
+      pieces_(built(project_, course_, all)),
       servers_(servers_of(project_, pieces_)) {
   for (const auto& edited : all) steps_[edited.name] = edited.step;
 }
@@ -48,7 +50,7 @@ Report EditedSolutions::judge(const std::string& name, const std::vector<int>& w
   options.build = false;
   options.worlds = worlds;
   options.servers = &servers_;
-  return check_step(project_, ladder_, ladder_.step(steps_.at(name)), options);
+  return check_step(project_, course_, course_.step(steps_.at(name)), options);
 }
 
 }  // namespace checker

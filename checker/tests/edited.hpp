@@ -29,7 +29,7 @@ class EditedSolutions {
 
  private:
   Project project_;
-  Ladder ladder_;
+  Course course_;
   std::map<std::string, std::string> steps_;  ///< by name
   std::vector<WorkPiece> pieces_;
   ForkServers servers_;

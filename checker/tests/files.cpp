@@ -1,27 +1,30 @@
 #include "files.hpp"
 
-#include "ladder/ladder.hpp"
+#include "course/course.hpp"
 #include "support/error.hpp"
 
 namespace checker::testing {
 
 namespace fs = std::filesystem;
 
-fs::path project_ladder() { return fs::path(PROJECT_FOLDER) / "checker" / "ladder"; }
+fs::path chapters_folder() { return fs::path(PROJECT_FOLDER) / "checker" / "chapters"; }
 
-const Ladder& ladder() {
-  static const Ladder loaded = load_ladder(project_ladder());
+const Course& course() {
+  static const Course loaded = load_course(chapters_folder());
   return loaded;
 }
 
-LadderCopy::LadderCopy() { fs::copy(project_ladder(), path(), fs::copy_options::recursive); }
+const CourseFile& trainer_file() { return course().chapters.front().files.front(); }
+const CourseFile& job_file() { return course().chapters.front().files.at(1); }
 
-void LadderCopy::replace(const std::string& file, const std::string& text,
+CourseCopy::CourseCopy() { fs::copy(chapters_folder(), path(), fs::copy_options::recursive); }
+
+void CourseCopy::replace(const std::string& file, const std::string& text,
                          const std::string& by) const {
-  auto content = read_file(path() / file);
+  auto content = read_file(chapter() / file);
   const auto at = content.find(text);
   if (at == content.npos) throw Error(file + " does not hold \"" + text + "\"");
-  write_file(path() / file, content.replace(at, text.size(), by));
+  write_file(chapter() / file, content.replace(at, text.size(), by));
 }
 
 Outcome run_program(std::vector<std::string> arguments, std::vector<std::string> environment,

@@ -8,24 +8,30 @@
 #include "support/files.hpp"
 
 namespace checker {
-struct Ladder;
-}
+struct Course;
+struct CourseFile;
+}  // namespace checker
 
 namespace checker::testing {
 
-/// The ladder of this project, to be copied and spoilt.
-std::filesystem::path project_ladder();
+/// The course of this project, to be copied and spoilt, and the chapter that most tests are about.
+std::filesystem::path chapters_folder();
+constexpr const char* kChapter = "data_parallel";
 
-/// The same, loaded once (ladder/ladder.hpp says what it holds).
-const Ladder& ladder();
+/// The same, loaded once (course/course.hpp says what it holds).
+const Course& course();
+/// That chapter's program and job script.
+const CourseFile& trainer_file();
+const CourseFile& job_file();
 
-/// A copy of the project's ladder in a folder of its own.
-class LadderCopy {
+/// A copy of the project's course in a folder of its own.
+class CourseCopy {
  public:
-  LadderCopy();
+  CourseCopy();
 
-  std::filesystem::path path() const { return folder_.path() / "ladder"; }
-  /// Replaces the first occurrence of a text that must be there.
+  std::filesystem::path path() const { return folder_.path() / "course"; }
+  std::filesystem::path chapter() const { return path() / kChapter; }
+  /// Replaces the first occurrence of a text that must be there, in a file of that chapter.
   void replace(const std::string& file, const std::string& text, const std::string& by) const;
 
  private:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All C++ is as clang-format would have it, but for what students edit (rendered files are checked
-# through the ladder's fresh rendering). usage: formatting_test.sh PROJECT
+# through the course's fresh rendering). usage: formatting_test.sh PROJECT
 set -euo pipefail
 cd "$1"
 for program in clang-format-14 clang-format none; do

@@ -18,7 +18,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Key;
 
-const std::vector<std::string> kSteps{"02_setup", "05_all_reduce_loss", "07_multi_node"};
+const std::vector<GradedStep> kSteps{{"02_setup", {"train.cpp", "layers.hpp"}},
+                                     {"05_all_reduce_loss", {"train.cpp"}},
+                                     {"07_multi_node", {"train.cpp"}}};
 
 class GatherTest : public ::testing::Test {
  protected:
@@ -39,7 +41,7 @@ TEST_F(GatherTest, TakesTheStepsOfAWholeCloneAndNotItsSolutions) {
   add("clone/course-version", " 0.1.0-abc\n");
   const auto all = gather();
   EXPECT_THAT(all.steps, ElementsAre(Key("02_setup"), Key("07_multi_node")));
-  EXPECT_EQ(all.steps.at("02_setup").trainer, "mine");
+  EXPECT_EQ(all.steps.at("02_setup").program.at("train.cpp"), "mine");
   EXPECT_EQ(all.steps.at("07_multi_node").job, "job");
   EXPECT_EQ(all.version, "0.1.0-abc");
   EXPECT_THAT(all.remarks, IsEmpty());
@@ -52,8 +54,8 @@ TEST_F(GatherTest, TakesSingleFilesByTheNumberInTheirNames) {
   add("2023.cpp", "a year");
   add("readme.cpp", "nothing");
   const auto all = gather();
-  EXPECT_EQ(all.steps.at("02_setup").trainer, "two");
-  EXPECT_EQ(all.steps.at("05_all_reduce_loss").trainer, "five");
+  EXPECT_EQ(all.steps.at("02_setup").program.at("train.cpp"), "two");
+  EXPECT_EQ(all.steps.at("05_all_reduce_loss").program.at("train.cpp"), "five");
   EXPECT_EQ(all.steps.at("07_multi_node").job, "job");
   EXPECT_EQ(all.steps.size(), 3U);
 }
@@ -63,7 +65,7 @@ TEST_F(GatherTest, OfSeveralTheOneThatLiesAsInTheCourseIsTakenAndTheOthersAreNam
   add("steps/02_setup/train.cpp", "new");
   add("zzz/steps/02_setup/train.cpp", "copy");
   const auto all = gather();
-  EXPECT_EQ(all.steps.at("02_setup").trainer, "new");
+  EXPECT_EQ(all.steps.at("02_setup").program.at("train.cpp"), "new");
   EXPECT_THAT(all.remarks, Contains(HasSubstr("old/02_setup.cpp was left out")));
   EXPECT_THAT(all.remarks, Contains(HasSubstr("zzz/steps/02_setup/train.cpp was left out")));
 }
@@ -129,7 +131,7 @@ TEST_F(GatherTest, ReadsZipsAndTars) {
   for (const char* name : {"a.zip", "a.tar.gz"}) {
     EXPECT_TRUE(is_archive(name));
     const auto all = gather_archive((*this / name).string(), kSteps);
-    EXPECT_EQ(all.steps.at("02_setup").trainer, "two") << name;
+    EXPECT_EQ(all.steps.at("02_setup").program.at("train.cpp"), "two") << name;
     EXPECT_EQ(all.steps.at("07_multi_node").job, "job") << name;
   }
 }
@@ -144,7 +146,7 @@ TEST_F(GatherTest, PathsThatLeadOutOfAnArchiveLeadNowhere) {
   const auto before = std::distance(fs::recursive_directory_iterator(folder_.path()), {});
   const auto all = gather_archive((*this / "a.tar.gz").string(), kSteps);
   EXPECT_EQ(std::distance(fs::recursive_directory_iterator(folder_.path()), {}), before);
-  EXPECT_EQ(all.steps.at("02_setup").trainer, "up");
+  EXPECT_EQ(all.steps.at("02_setup").program.at("train.cpp"), "up");
   EXPECT_FALSE(all.steps.contains("07_multi_node"));
   EXPECT_THAT(all.remarks, Contains(HasSubstr("07_multi_node/train.cpp is no regular file")));
 }
@@ -166,11 +168,11 @@ TEST_F(GatherTest, ADamagedArchiveIsUnreadable) {
 
 TEST_F(GatherTest, WhatWasWrittenIsFoundAgain) {
   Gathered all;
-  all.steps["02_setup"].trainer = "two";
+  all.steps["02_setup"].program["train.cpp"] = "two";
   all.steps["07_multi_node"].job = "job";
   write_gathered(all, folder_.path().string());
   const auto again = gather();
-  EXPECT_EQ(again.steps.at("02_setup").trainer, "two");
+  EXPECT_EQ(again.steps.at("02_setup").program.at("train.cpp"), "two");
   EXPECT_EQ(again.steps.at("07_multi_node").job, "job");
 }
 

@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "box_fixture.hpp"
+#include "course/course.hpp"
+#include "course/render.hpp"
 #include "files.hpp"
 #include "grade/store.hpp"
-#include "ladder/ladder.hpp"
-#include "ladder/render.hpp"
 #include "process/capture.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -42,7 +42,7 @@ bool owner_is_gone(const std::string& group) {
 class GradeTest : public testing::BoxedTest {
  protected:
   std::string trainer(const std::string& step, Rendering rendering) const {
-    return render(ladder_, ladder_.trainer, ladder_.step(step), rendering);
+    return render(course_, testing::trainer_file(), course_.step(step), rendering);
   }
   void hand_in(const std::string& path, const std::string& text) const {
     write_file(folder_.path() / "class" / path, text);
@@ -82,7 +82,7 @@ class GradeTest : public testing::BoxedTest {
   const std::set<std::string> groups_before_ = control_groups();  ///< of others, or of earlier days
 
  protected:
-  const Ladder ladder_ = load_ladder(testing::project_ladder());
+  const Course course_ = load_course(testing::chapters_folder());
 };
 
 TEST_F(GradeTest, EachGetsHisOwnVerdictAndNothingIsLeft) {

@@ -5,13 +5,13 @@
 #include <fstream>
 #include <map>
 
+#include "course/course.hpp"
 #include "endure/endure.hpp"
 #include "files.hpp"
-#include "jobs/course.hpp"
 #include "jobs/record.hpp"
+#include "jobs/site_copy.hpp"
 #include "jobs/torchrun.hpp"
 #include "lab_fixture.hpp"
-#include "ladder/ladder.hpp"
 #include "monitor/figures.hpp"
 #include "monitor/page.hpp"
 #include "monitor_browser.hpp"
@@ -124,9 +124,9 @@ class JobsTest : public testing::LabTest {
  private:
   // A step as given is the solution before it; the last has what comes ready-made with it.
   void make_course() const {
-    const auto ladder = load_ladder(testing::project_ladder());
+    const auto loaded = load_course(testing::chapters_folder());
     checker::make_course(
-        course(), ladder, "interface = i\n", fs::path(PROJECT_FOLDER) / ".venv",
+        course(), loaded, "interface = i\n", fs::path(PROJECT_FOLDER) / ".venv",
         [](const std::string& name) {
           const bool solution = name.starts_with("solution_") || name == "step_07";
           const int number = std::stoi(name.substr(name.size() - 1));
@@ -144,8 +144,7 @@ constexpr auto kExact = "--precision fp64 --deterministic --epochs 3";
 
 TEST_F(JobsTest, EveryScriptAsGivenTrains) {
   std::vector<std::string> jobs;
-  const auto ladder = load_ladder(testing::project_ladder());
-  for (const auto& step : ladder.steps) {
+  for (const auto& step : testing::course().steps) {
     jobs.push_back(submit("sbatch/" + step.name + ".sbatch", "--max-steps 3"));
   }
   for (const auto& job : jobs) EXPECT_THAT(output_of(job), HasSubstr("test loss: "));
@@ -227,7 +226,7 @@ TEST_F(ChaosTest, ADisturbedJobComesToTheBitsOfAnother) {
   }
   const auto outcome = endure::chaos_on_a_lab(
       {.trials = {.program = fs::path(PROGRAM_FOLDER) / "solution_07", .count = 1, .seed = 13},
-       .ladder = testing::project_ladder(),
+       .course = testing::chapters_folder(),
        .venv = fs::path(PROJECT_FOLDER) / ".venv",
        .disturbances = 1,
        .epochs = 12});

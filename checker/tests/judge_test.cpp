@@ -5,12 +5,12 @@
 
 #include <ctime>
 
+#include "course/render.hpp"
 #include "files.hpp"
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
 #include "judge/job_rules.hpp"
 #include "judge/rules/wording.hpp"
-#include "ladder/render.hpp"
 #include "log_writer.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -19,9 +19,9 @@
 namespace checker {
 namespace {
 
+using testing::course;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::ladder;
 using ::testing::ThrowsMessage;
 
 TEST(CompileErrors, ShowTheFirstAtTheStudentsLine) {
@@ -82,7 +82,7 @@ TEST(Features, OfTheRulesAreThoseOfTodos) {
         feature::test_loader, feature::ddp, feature::set_epoch, feature::all_reduce,
         feature::print0, feature::save0, feature::destroy, feature::gpus, feature::master,
         feature::torchrun, feature::nodes}) {
-    EXPECT_TRUE(ladder().todos.contains(ladder().todo_of(name))) << name;
+    EXPECT_TRUE(course().todos.contains(course().todo_of(name))) << name;
   }
 }
 
@@ -90,7 +90,7 @@ TEST(Features, UnknownOnesAreExpectedOfNobody) {
   const Trial trial{};
   const WorldTruth truth{};
   const Plan plan;
-  const Scene scene{trial, truth, plan, ladder(), ladder().step("04"), {"DDP"}, {}};
+  const Scene scene{trial, truth, plan, course(), course().step("04"), {"DDP"}, {}};
   EXPECT_TRUE(scene.expects(feature::ddp));
   EXPECT_FALSE(scene.expects(feature::print0));
   EXPECT_THAT([&] { scene.expects("PRINTO"); },

@@ -15,8 +15,8 @@ namespace checker {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::course;
 using ::testing::HasSubstr;
-using testing::ladder;
 
 Project project() {
   Project here;
@@ -24,13 +24,14 @@ Project project() {
   return here;
 }
 
-std::vector<Sample> samples() {
-  return catalogue_samples(ladder(), load_catalogue(project().ladder() / "catalogue", ladder()));
-}
+std::vector<Sample> samples() { return catalogue_samples(course(), load_catalogue(course())); }
 
 Sample sample(Form form = Form::solution) {
-  return {
-      .todo = 8, .name = "x", .text = "int main() {}", .form = form, .step = &ladder().step("04")};
+  return {.todo = 8,
+          .name = "x",
+          .files = {{"train.cpp", "int main() {}"}},
+          .form = form,
+          .step = &course().step("04")};
 }
 
 KeptResult result(const std::string& key, const std::string& form = "solution") {
@@ -89,16 +90,16 @@ TEST(KeptResults, ALineThatIsNoResultIsAnError) {
 }
 
 TEST(ResultKeys, ChangeWithWhateverAVerdictDependsOn) {
-  const ResultKeys keys(project(), ladder());
+  const ResultKeys keys(project(), course());
   auto other = sample();
-  other.text += " ";
+  other.files[0].text += " ";
   std::set<std::string> all{keys.of(sample(), "cpu"), keys.of(sample(), "cuda"),
                             keys.of(sample(Form::student), "cpu"), keys.of(other, "cpu")};
   other = sample();
   other.job = true;
   all.insert(keys.of(other, "cpu"));
   EXPECT_EQ(all.size(), 5U);
-  EXPECT_EQ(keys.of(sample(), "cpu"), ResultKeys(project(), ladder()).of(sample(), "cpu"));
+  EXPECT_EQ(keys.of(sample(), "cpu"), ResultKeys(project(), course()).of(sample(), "cpu"));
 }
 
 TEST(ResultKeys, ChangeWithTheSourcesOfTheJudge) {
@@ -106,12 +107,12 @@ TEST(ResultKeys, ChangeWithTheSourcesOfTheJudge) {
   Project copy;
   copy.source = folder.path();
   for (const char* part :
-       {"checker/src/evidence", "checker/src/judge", "checker/src/ladder", "checker/src/plan",
+       {"checker/src/evidence", "checker/src/judge", "checker/src/course", "checker/src/plan",
         "checker/src/process", "checker/src/jobs", "checker/src/lab", "checker/replay", "tasks",
         "distributed_utils/include", "distributed_utils/src"}) {
     write_file(folder.path() / part / "file", "text");
   }
-  const auto key = [&] { return ResultKeys(copy, ladder()).of(sample(), "cpu"); };
+  const auto key = [&] { return ResultKeys(copy, course()).of(sample(), "cpu"); };
   const auto before = key();
   write_file(folder.path() / "tasks/tests/test", "a test");
   write_file(folder.path() / "checker/src/lab/file", "only jobs need it");
@@ -181,11 +182,11 @@ TEST(Bundle, TakesOnlyWhatDoesNotReachBeyondItsProgram) {
 }
 
 TEST(Bundle, IsOneSourceWithANamespaceForEach) {
-  const std::vector<fs::path> folders{"/w/a", "/w/b"};
+  const std::vector<fs::path> sources{"/w/a/train.cpp", "/w/b/train.cpp"};
   const std::vector<std::string> texts{
       "#include <map>\nint main() { return 0; }\n",
       "#include <map>\n#include <set>\nint main() { return 0; }\n"};
-  const auto source = bundle_of(folders, texts, "/c/served.hpp");
+  const auto source = bundle_of(sources, texts, "/c/served.hpp");
   EXPECT_THAT(source, HasSubstr("#include \"/c/served.hpp\"\n"));
   EXPECT_THAT(source, HasSubstr("#include <map>\n#include <set>\n"));
   EXPECT_THAT(source, HasSubstr("namespace program_1 {\n#include \"/w/b/train.cpp\"\n}\n"));

@@ -1,4 +1,4 @@
-#include "ladder/render.hpp"
+#include "course/render.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,12 +10,12 @@
 namespace checker {
 namespace {
 
+using testing::course;
 using ::testing::HasSubstr;
-using testing::ladder;
 using ::testing::Not;
 
 std::string trainer(const char* step, Rendering which) {
-  return render(ladder(), ladder().trainer, ladder().step(step), which);
+  return render(course(), testing::trainer_file(), course().step(step), which);
 }
 
 TEST(Render, AStepHasTheFullTextOfItsOwnTodosOnly) {
@@ -44,8 +44,8 @@ TEST(Render, FurtherPlacesGetOneLine) {
 }
 
 TEST(Render, LinesKnowTheirMarks) {
-  const auto& step = ladder().step("04");
-  const auto lines = render_lines(ladder(), ladder().trainer, step, Rendering::solution);
+  const auto& step = course().step("04");
+  const auto lines = render_lines(course(), testing::trainer_file(), step, Rendering::solution);
   EXPECT_EQ(text_of(lines), trainer("04", Rendering::solution));
   std::vector<std::string> model;
   for (const auto& line : lines) {
@@ -62,21 +62,22 @@ TEST(Render, AStudentKeepsTheTextsOfWhatIsDone) {
   EXPECT_THAT(text, HasSubstr("  // TODO 10: Average the loss over all ranks.\n  //   "));
   EXPECT_THAT(text, HasSubstr("\n  // TODO 10, here too: add up the totals of the evaluation"));
   EXPECT_THAT(text, HasSubstr("\n  all_reduce(totals, ReduceOp::SUM);\n"));
-  for (const auto& step : ladder().steps) {
-    for (const auto* source : {&ladder().trainer, &ladder().job}) {
+  for (const auto& step : course().steps) {
+    for (const auto* source : {&testing::trainer_file(), &testing::job_file()}) {
       const auto of = [&](Rendering which) {
-        const auto whole = render(ladder(), *source, step, which);
-        return strip_comments(replaced(whole, "bin/solution_", "bin/step_"), source->comment());
+        const auto whole = render(course(), *source, step, which);
+        return strip_comments(replaced(whole, "bin/solution_", "bin/step_"),
+                              source->source.comment());
       };
       EXPECT_EQ(of(Rendering::student), of(Rendering::solution)) << step.name;
     }
   }
-  const auto job = render(ladder(), ladder().job, ladder().step("07"), Rendering::student);
+  const auto job = render(course(), testing::job_file(), course().step("07"), Rendering::student);
   EXPECT_THAT(job, HasSubstr("program=build/cuda/bin/step_07\n"));
 }
 
 TEST(Render, NoMarkerDirectiveOrDoubleBlankLineIsLeft) {
-  for (const auto& [file, text] : render_all(ladder())) {
+  for (const auto& [file, text] : render_all(course())) {
     SCOPED_TRACE(file);
     EXPECT_THAT(text, Not(HasSubstr("@todo")));
     EXPECT_THAT(text, Not(HasSubstr("@header")));
@@ -93,12 +94,12 @@ TEST(Render, NoMarkerDirectiveOrDoubleBlankLineIsLeft) {
 }
 
 TEST(Render, EveryStepIsTheSolutionBeforeItButForComments) {
-  EXPECT_NO_THROW(check_continuity(ladder()));
-  auto todos_alone = ladder();
+  EXPECT_NO_THROW(check_continuity(course()));
+  auto todos_alone = course();
   for (auto& step : todos_alone.steps) step.given.clear();
   for (size_t i = 1; i < todos_alone.steps.size(); ++i) {
     const auto of = [&](size_t step, Rendering which) {
-      return render(todos_alone, todos_alone.trainer, todos_alone.steps[step], which);
+      return render(todos_alone, testing::trainer_file(), todos_alone.steps[step], which);
     };
     const auto given = of(i, Rendering::step), before = of(i - 1, Rendering::solution);
     EXPECT_EQ(strip_comments(given, "//"), strip_comments(before, "//"));
@@ -107,7 +108,7 @@ TEST(Render, EveryStepIsTheSolutionBeforeItButForComments) {
 }
 
 TEST(Render, WhatIsGivenStandsInTheStepAsGivenAndInAllThatFollows) {
-  auto changed = ladder();
+  auto changed = course();
   changed.steps.at(2).given = {"SETUP", "CHECKPOINT"};
   const auto features = [&](size_t step, Rendering which) {
     return features_until(changed, changed.steps.at(step), which);
@@ -119,11 +120,11 @@ TEST(Render, WhatIsGivenStandsInTheStepAsGivenAndInAllThatFollows) {
 }
 
 TEST(Render, ContinuityNoticesACommentThatIsTakenForATodos) {
-  const testing::LadderCopy copy;
-  copy.replace("trainer.cpp", "    //@todo 9\n", "    //@todo 9\n    //   Not of the TODO.\n");
-  const auto spoilt = load_ladder(copy.path());
+  const testing::CourseCopy copy;
+  copy.replace("train.cpp", "    //@todo 9\n", "    //@todo 9\n    //   Not of the TODO.\n");
+  const auto spoilt = load_course(copy.path());
   EXPECT_THAT(testing::error_of([&] { check_continuity(spoilt); }),
-              HasSubstr("step 04_ddp as given differs from the solution before it"));
+              HasSubstr("step 04_ddp as given differs from the solution of 03_sampler"));
 }
 
 TEST(Render, StrippingLeavesOrdinaryComments) {
@@ -138,10 +139,10 @@ TEST(Render, StrippingLeavesOrdinaryComments) {
 }
 
 TEST(Render, OnlyAStepThatEditsTheJobHasASolvedJob) {
-  const auto files = render_all(ladder());
+  const auto files = render_all(course());
   EXPECT_TRUE(files.contains("solutions/07_multi_node/07_multi_node.sbatch"));
   EXPECT_FALSE(files.contains("solutions/06_rank_zero/06_rank_zero.sbatch"));
-  for (const auto& step : ladder().steps) {
+  for (const auto& step : course().steps) {
     EXPECT_TRUE(files.contains("sbatch/" + step.name + ".sbatch"));
     EXPECT_TRUE(files.contains("steps/" + step.name + "/train.cpp"));
     EXPECT_TRUE(files.contains("solutions/" + step.name + "/train.cpp"));
@@ -150,7 +151,7 @@ TEST(Render, OnlyAStepThatEditsTheJobHasASolvedJob) {
 
 TEST(Render, NoTextRefersToALineNumber) {
   const std::regex line_number("\\b[Ll]ines? [0-9]");
-  for (const auto& [number, todo] : ladder().todos) {
+  for (const auto& [number, todo] : course().todos) {
     for (const auto& text : {todo.text, todo.hint, todo.explanation}) {
       EXPECT_FALSE(std::regex_search(text, line_number)) << "TODO " << number;
     }

@@ -12,10 +12,10 @@
 namespace checker {
 namespace {
 
+using testing::course;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::ladder;
 
 // TODO 4 is done, 5 wrong in every detail, 6 waits, 7 is wrong as well.
 Report sampler_report() {
@@ -30,13 +30,13 @@ Report sampler_report() {
   auto seventh = testing::wrong(7, "Every rank tested on all samples.");
   seventh.findings[0].where = "steps/03_sampler/train.cpp:99";
   return testing::report(
-      ladder(), "03", {fifth, testing::verdict(6, State::not_judged, "waits for TODO 5"), seventh});
+      course(), "03", {fifth, testing::verdict(6, State::not_judged, "waits for TODO 5"), seventh});
 }
 
 std::string text_of(const std::vector<std::string>& lines) { return join(lines, "\n") + "\n"; }
 
 TEST(ReportLines, AHundredColumns) {
-  EXPECT_EQ(text_of(report_lines(sampler_report(), ladder(), {.width = 100})),
+  EXPECT_EQ(text_of(report_lines(sampler_report(), course(), {.width = 100})),
             R"(03_sampler  Each rank gets its share of the data
 
   ✓ TODO 4   Make a DistributedSampler for each split
@@ -60,7 +60,7 @@ TEST(ReportLines, AHundredColumns) {
 }
 
 TEST(ReportLines, SixtyColumnsOfAscii) {
-  EXPECT_EQ(text_of(report_lines(sampler_report(), ladder(), {.width = 60, .unicode = false})),
+  EXPECT_EQ(text_of(report_lines(sampler_report(), course(), {.width = 60, .unicode = false})),
             R"(03_sampler  Each rank gets its share of the data
 
   + TODO 4   Make a DistributedSampler for each split
@@ -93,14 +93,14 @@ TEST(ReportLines, ColoursOnATerminalThatWantsThem) {
   const testing::Terminal terminal(24, 80);
   const Look look{.width = 80, .descriptor = terminal.descriptor()};
   const auto report = testing::report(
-      ladder(), "04", {testing::wrong(8, "No average."), testing::verdict(9, State::open)});
-  EXPECT_THAT(report_lines(report, ladder(), look),
+      course(), "04", {testing::wrong(8, "No average."), testing::verdict(9, State::open)});
+  EXPECT_THAT(report_lines(report, course(), look),
               ElementsAre("\033[1m04_ddp\033[0m  The ranks train one model", "",
                           "  \033[31m✗\033[0m TODO 8   Wrap the model in DistributedDataParallel",
                           "\033[1m      No average.\033[0m", "",
                           "  ○ TODO 9   Tell the sampler which epoch it is  \033[2m(open)\033[0m"));
   ::setenv("NO_COLOR", "1", 1);
-  EXPECT_THAT(text_of(report_lines(report, ladder(), look)), Not(HasSubstr("\033")));
+  EXPECT_THAT(text_of(report_lines(report, course(), look)), Not(HasSubstr("\033")));
   ::unsetenv("NO_COLOR");
 }
 
@@ -110,7 +110,7 @@ TEST(ReportLines, ACompileErrorStandsAlone) {
                           .message = "use of undeclared identifier 'smapler'",
                           .source = "    smapler.set_epoch(1);\n    ^"};
   report.not_checked = {"NCCL"};
-  EXPECT_EQ(text_of(report_lines(report, ladder(), {.width = 60})),
+  EXPECT_EQ(text_of(report_lines(report, course(), {.width = 60})),
             R"(✗ steps/03_sampler/train.cpp:31:5 does not compile:
 
   use of undeclared identifier 'smapler'
@@ -121,10 +121,10 @@ TEST(ReportLines, ACompileErrorStandsAlone) {
 }
 
 TEST(ReportLines, WhatWasNotCheckedAndWhatBelongsToEarlierStepsIsSaid) {
-  auto report = testing::report(ladder(), "05");
+  auto report = testing::report(course(), "05");
   report.verdicts.push_back(testing::wrong(5, "Every rank trained on all samples."));
   report.not_checked = {"NCCL: there is no GPU here"};
-  EXPECT_EQ(text_of(report_lines(report, ladder(), {})),
+  EXPECT_EQ(text_of(report_lines(report, course(), {})),
             R"(05_all_reduce_loss  The reported loss is everybody's
 
   ✓ TODO 10  Average the loss over all ranks
@@ -137,34 +137,34 @@ TEST(ReportLines, WhatWasNotCheckedAndWhatBelongsToEarlierStepsIsSaid) {
 }
 
 TEST(ReportLines, AStudentsOutputCannotMoveTheCursor) {
-  auto report = testing::report(ladder(), "05", {testing::wrong(10, "It printed \033[2J\a.")});
+  auto report = testing::report(course(), "05", {testing::wrong(10, "It printed \033[2J\a.")});
   report.verdicts[0].findings[0].evidence = {"\033[31mred\ttab"};
-  const auto text = text_of(report_lines(report, ladder(), {}));
+  const auto text = text_of(report_lines(report, course(), {}));
   EXPECT_THAT(text, HasSubstr("It printed ?[2J?.\n\n      ?[31mred  tab\n"));
 }
 
 TEST(ReportLines, ATodoWithoutAnyFindingIsSaidToBeWrongAllTheSame) {
-  const auto report = testing::report(ladder(), "05", {testing::verdict(10, State::wrong)});
-  EXPECT_THAT(text_of(report_lines(report, ladder(), {})), HasSubstr("  ✗ TODO 10  Average"));
+  const auto report = testing::report(course(), "05", {testing::verdict(10, State::wrong)});
+  EXPECT_THAT(text_of(report_lines(report, course(), {})), HasSubstr("  ✗ TODO 10  Average"));
   EXPECT_EQ(todo_to_mend(report), 10);
 }
 
 TEST(NextLines, NameTheTodoItsFileAndTheHint) {
-  EXPECT_EQ(text_of(next_lines(ladder(), 14, {})),
+  EXPECT_EQ(text_of(next_lines(course(), 14, {})),
             "Next is TODO 14, Ask for four GPUs, and use them:\n"
             "  edit   sbatch/07_multi_node.sbatch, where it says TODO 14\n"
             "  hint   ./workbook hint 14\n");
-  EXPECT_THAT(next_lines(ladder(), 5, {}, &ladder().step("05")),
+  EXPECT_THAT(next_lines(course(), 5, {}, &course().step("05")),
               ::testing::Contains("  edit   steps/05_all_reduce_loss/train.cpp"))
       << "the mistake is in a later step's program";
-  EXPECT_THAT(next_lines(ladder(), std::nullopt, {}),
+  EXPECT_THAT(next_lines(course(), std::nullopt, {}),
               ElementsAre("All TODOs of the course are done."));
 }
 
 TEST(TodoToMend, IsTheFirstFindingThenTheFirstThatIsOpen) {
   EXPECT_EQ(todo_to_mend(sampler_report()), 5);
-  EXPECT_EQ(todo_to_mend(testing::report(ladder(), "03", {testing::verdict(6, State::open)})), 6);
-  EXPECT_EQ(todo_to_mend(testing::report(ladder(), "03", {testing::verdict(6, State::not_judged)})),
+  EXPECT_EQ(todo_to_mend(testing::report(course(), "03", {testing::verdict(6, State::open)})), 6);
+  EXPECT_EQ(todo_to_mend(testing::report(course(), "03", {testing::verdict(6, State::not_judged)})),
             std::nullopt);
 }
 
@@ -205,7 +205,7 @@ TEST(Json, BringsAReportBack) {
 }
 
 TEST(Json, StandsBytesThatAreNoText) {
-  const auto report = testing::report(ladder(), "05", {testing::wrong(10, "\xff\xfe")});
+  const auto report = testing::report(course(), "05", {testing::wrong(10, "\xff\xfe")});
   EXPECT_EQ(report_from_json(to_json(report)).verdicts[0].findings[0].what, "\uFFFD\uFFFD");
   EXPECT_THAT(testing::error_of([] { report_from_json("{\"step\": 3}"); }),
               HasSubstr("A report cannot be read"));

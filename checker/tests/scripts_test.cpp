@@ -1,8 +1,8 @@
 // The job scripts, run by a shell in place of Slurm, and read as sbatch reads them.
 #include <gmock/gmock.h>
 
+#include "course/render.hpp"
 #include "files.hpp"
-#include "ladder/render.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::map<fs::path, std::string> jobs() {
-  auto files = render_all(load_ladder(testing::project_ladder()));
+  auto files = render_all(load_course(testing::chapters_folder()));
   std::erase_if(files, [](const auto& file) { return file.first.extension() != ".sbatch"; });
   return files;
 }

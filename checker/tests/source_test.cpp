@@ -1,4 +1,4 @@
-#include "ladder/source.hpp"
+#include "course/source.hpp"
 
 #include <gmock/gmock.h>
 

@@ -18,15 +18,15 @@ class StateTest : public ::testing::Test {
  protected:
   // A report on the texts that are there now.
   std::string remember_now(const Report& report) const {
-    const auto& step = student_.ladder.step(report.step);
-    return remember(student_.project, student_.ladder, report,
-                    take_fingerprints(student_.project, student_.ladder, step));
+    const auto& step = student_.course.step(report.step);
+    return remember(student_.project, student_.course, report,
+                    take_fingerprints(student_.project, student_.course, step));
   }
   Standings now() const {
-    return standings(student_.project, student_.ladder, recall(student_.project));
+    return standings(student_.project, student_.course, recall(student_.project));
   }
   Report report(const std::string& step, std::vector<Verdict> verdicts = {}) const {
-    return testing::report(student_.ladder, step, std::move(verdicts));
+    return testing::report(student_.course, step, std::move(verdicts));
   }
 
   testing::Student student_;
@@ -34,7 +34,7 @@ class StateTest : public ::testing::Test {
 
 TEST_F(StateTest, WithoutAFileEverythingIsOpen) {
   const auto all = now();
-  EXPECT_EQ(all.size(), student_.ladder.todos.size());
+  EXPECT_EQ(all.size(), student_.course.todos.size());
   for (const auto& [number, standing] : all) {
     EXPECT_EQ(standing.state, State::open) << number;
     EXPECT_EQ(standing.note, "") << number;
@@ -74,9 +74,9 @@ TEST_F(StateTest, AnEditAfterTheVerdictIsSeen) {
 TEST_F(StateTest, AVerdictOnAnOlderTextDoesNotCountForTheNewOne) {
   student_.edit("03");
   const auto before =
-      take_fingerprints(student_.project, student_.ladder, student_.ladder.step("03"));
+      take_fingerprints(student_.project, student_.course, student_.course.step("03"));
   student_.edit("03");
-  remember(student_.project, student_.ladder, report("03"), before);
+  remember(student_.project, student_.course, report("03"), before);
   EXPECT_EQ(now().at(4).note, "changed since it was judged");
 }
 
@@ -164,7 +164,7 @@ TEST_F(StateTest, AFileThatCannotBeReadOrWrittenIsARemark) {
   EXPECT_THAT(remember_now(report("04")), HasSubstr("is a folder"));
   fs::remove(student_.path(memory_path));
   student_.project.source = "/proc/self";
-  EXPECT_THAT(remember(student_.project, student_.ladder, report("04"), {}),
+  EXPECT_THAT(remember(student_.project, student_.course, report("04"), {}),
               HasSubstr("The verdict is not remembered."));
 }
 

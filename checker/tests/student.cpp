@@ -5,25 +5,25 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "ladder/render.hpp"
-#include "ladder/update.hpp"
+#include "course/render.hpp"
+#include "course/update.hpp"
 
 namespace checker::testing {
 
 namespace fs = std::filesystem;
 
-Student::Student() : ladder(load_ladder(project_ladder())) {
+Student::Student() : course(load_course(chapters_folder())) {
   ::setenv("LC_ALL", "C.UTF-8", 1);
   project.source = folder_.path() / "project";
   project.build = project.source / "build" / "cpu";
   fs::create_directories(project.build);
   fs::create_directories(project.source / "checker");
-  fs::copy(project_ladder(), project.ladder(), fs::copy_options::recursive);
-  update_files(render_all(ladder), project.source);
+  fs::copy(chapters_folder(), project.chapters(), fs::copy_options::recursive);
+  update_files(render_all(course), project.source);
 }
 
 fs::path Student::trainer(const std::string& step) const {
-  return fs::path("steps") / ladder.step(step).name / "train.cpp";
+  return fs::path("steps") / course.step(step).name / "train.cpp";
 }
 
 void Student::edit(const std::string& step) const {
@@ -41,10 +41,10 @@ Verdict wrong(int todo, const std::string& what) {
   return result;
 }
 
-Report report(const Ladder& ladder, const std::string& step, std::vector<Verdict> verdicts) {
+Report report(const Course& course, const std::string& step, std::vector<Verdict> verdicts) {
   Report result;
-  result.step = ladder.step(step).name;
-  for (const int todo : ladder.step(step).todos) {
+  result.step = course.step(step).name;
+  for (const int todo : course.step(step).todos) {
     const auto given = std::ranges::find(verdicts, todo, &Verdict::todo);
     result.verdicts.push_back(given == verdicts.end() ? verdict(todo, State::done) : *given);
   }

@@ -2,8 +2,8 @@
 /// A student's project in a folder of its own, and a judge who says what a test wants.
 #include <functional>
 
+#include "course/course.hpp"
 #include "files.hpp"
-#include "ladder/ladder.hpp"
 #include "support/project.hpp"
 #include "verbs/judging.hpp"
 
@@ -14,7 +14,7 @@ class Student {
   Student();
 
   Project project;
-  Ladder ladder;
+  Course course;
 
   std::filesystem::path path(const std::filesystem::path& file) const {
     return project.source / file;
@@ -36,7 +36,7 @@ Verdict verdict(int todo, State state, const std::string& reason = "");
 /// A wrong one, with a short finding.
 Verdict wrong(int todo, const std::string& what);
 /// A report on a step; its TODOs that `verdicts` lacks are done.
-Report report(const Ladder& ladder, const std::string& step, std::vector<Verdict> verdicts = {});
+Report report(const Course& course, const std::string& step, std::vector<Verdict> verdicts = {});
 
 /// What an action prints on standard output.
 std::string printed(const std::function<void()>& action);

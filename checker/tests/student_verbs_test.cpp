@@ -21,11 +21,11 @@ class StudentVerbs : public ::testing::Test {
   std::string check(const Arguments& arguments) {
     return testing::printed([&] {
       status_ = check_with(student_.project, arguments,
-                           [&](const Ladder& ladder, const Step& step, const CheckOptions& given) {
-                             asked_.push_back(step.digits());
+                           [&](const Course& course, const Step& step, const CheckOptions& given) {
+                             asked_.push_back(step.label());
                              options_ = given;
                              given.on_stage("building");
-                             auto report = testing::report(ladder, step.name, verdicts_);
+                             auto report = testing::report(course, step.name, verdicts_);
                              if (compile_error_)
                                report.compile_error = CompileError{"f:1", "m", ""};
                              if (while_judging_) while_judging_();
@@ -119,7 +119,7 @@ TEST_F(StudentVerbs, CheckWithoutAStepGoesOnWhereThingsAreNotDone) {
 }
 
 TEST_F(StudentVerbs, CheckAllJudgesEveryStepThatHasTodos) {
-  for (const auto& step : student_.ladder.steps) {
+  for (const auto& step : student_.course.steps) {
     student_.write(student_.trainer(step.name), "edited\n");
     student_.write("sbatch/" + step.name + ".sbatch", "edited\n");
   }

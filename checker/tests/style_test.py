@@ -143,8 +143,8 @@ class Extraction(Texts):
         self.assertEqual(ends('See TODO 9. "Why?" `x. y` ends.'), ["See TODO 9.", '"Why?"', "`x. y` ends."])
 
     def test_yaml(self):
-        self.assertEqual(self.look(CATALOGUE, "checker/ladder/catalogue/wrong/01.yaml"), [])
-        found = self.look(TODO, "checker/ladder/todos/01.yaml")
+        self.assertEqual(self.look(CATALOGUE, "checker/chapters/data_parallel/catalogue/wrong/01.yaml"), [])
+        found = self.look(TODO, "checker/chapters/data_parallel/todos/01.yaml")
         self.assertEqual([problem.split(": ")[0][-5:] for problem in found], "aml:3 ml:10 ml:12".split())
         self.assertTrue(found[1].endswith("— It reads its part anew."))
 
@@ -204,7 +204,7 @@ class Exceptions(Texts):
         for place in ("# style: quoted\ntitle: It ends anew", "title: It ends anew  # style: quoted",
                       "text: |  # style: quoted\n  It begins.\n  It ends anew.\n"):
             with self.subTest(place):
-                self.assertEqual(self.look(place, "checker/ladder/todos/01.yaml"), [])
+                self.assertEqual(self.look(place, "checker/chapters/data_parallel/todos/01.yaml"), [])
 
     def test_it_excuses_no_more(self):
         self.assertIn("It stays anew.", self.look("It ends anew. It stays anew. <!-- style: quoted -->")[0])

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 fs::path solution(int number) {
   return fs::path(PROGRAM_FOLDER) /
-         ("solution_" + ladder().steps.at(static_cast<size_t>(number - 1)).digits());
+         ("solution_" + course().steps.at(static_cast<size_t>(number - 1)).label());
 }
 
 std::string torchrun() {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "course/course.hpp"
 #include "files.hpp"
-#include "ladder/ladder.hpp"
 #include "process/trainer.hpp"
 
 namespace checker::testing {

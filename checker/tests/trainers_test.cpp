@@ -11,29 +11,29 @@ namespace checker {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::course;
 using ::testing::HasSubstr;
-using testing::ladder;
 using testing::solution;
 using testing::TrainerOutcome;
 using testing::TrainerTest;
 
 std::vector<int> step_numbers(int first) {
   std::vector<int> numbers;
-  for (const auto& step : ladder().steps) {
-    if (step.number >= first) numbers.push_back(step.number);
+  for (int number = first; number <= static_cast<int>(course().steps.size()); ++number) {
+    numbers.push_back(number);
   }
   return numbers;
 }
 
 const auto step_name = [](const auto& info) {
-  return ladder().steps.at(static_cast<size_t>(info.param - 1)).name;
+  return course().steps.at(static_cast<size_t>(info.param - 1)).name;
 };
 
 // Nobody edits solutions, so they stand for steps as given. Comments apart, that is the solution
 // before it (rendering makes sure), or, where the trainer has no TODO, its own.
 fs::path as_given(int number) {
-  const auto& step = ladder().steps.at(static_cast<size_t>(number - 1));
-  const auto todos = ladder().trainer.todos();
+  const auto& step = course().steps.at(static_cast<size_t>(number - 1));
+  const auto todos = testing::trainer_file().source.todos();
   const auto in_trainer = [&](int todo) { return todos.contains(todo); };
   if (std::ranges::none_of(step.todos, in_trainer)) return solution(number);
   EXPECT_TRUE(step.given.empty()) << "its program is that of no solution";

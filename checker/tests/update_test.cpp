@@ -1,4 +1,4 @@
-#include "ladder/update.hpp"
+#include "course/update.hpp"
 
 #include <gmock/gmock.h>
 

@@ -4,14 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include "course/render.hpp"
 #include "judge/given.hpp"
-#include "ladder/render.hpp"
 #include "support/text.hpp"
 
 namespace checker {
 namespace {
 
-using testing::ladder;
+using testing::course;
 
 std::map<int, State> states(const std::vector<Verdict>& verdicts) {
   std::map<int, State> found;
@@ -24,19 +24,19 @@ Finding finding(int todo, FindingKind kind = FindingKind::mistake) {
 }
 
 TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
-  const auto& step = ladder().step("03");
-  const auto found =
-      states(to_verdicts(ladder(), ladder().trainer, step, {finding(4), finding(6)}, {}, false));
+  const auto& step = course().step("03");
+  const auto found = states(to_verdicts(course(), step, course().todos_of(step, false),
+                                        {finding(4), finding(6)}, {}, false));
   EXPECT_EQ(found.at(4), State::wrong);
   EXPECT_EQ(found.at(5), State::not_judged);
   EXPECT_EQ(found.at(6), State::not_judged);
 }
 
 TEST(Verdicts, OpenIsWhatIsUntouchedAndNotStarted) {
-  const auto& step = ladder().step("03");
+  const auto& step = course().step("03");
   const auto found = [&](FindingKind kind, const std::set<int>& untouched) {
-    return states(
-        to_verdicts(ladder(), ladder().trainer, step, {finding(6, kind)}, untouched, false));
+    return states(to_verdicts(course(), step, course().todos_of(step, false), {finding(6, kind)},
+                              untouched, false));
   };
   const auto open = found(FindingKind::not_started, {6, 7});
   EXPECT_EQ(open.at(5), State::done);
@@ -50,19 +50,19 @@ TEST(Verdicts, OpenIsWhatIsUntouchedAndNotStarted) {
 }
 
 TEST(Verdicts, ACrashIsShownWhateverElseIsWrong) {
-  const auto& step = ladder().step("03");
-  const auto verdicts = to_verdicts(ladder(), ladder().trainer, step,
+  const auto& step = course().step("03");
+  const auto verdicts = to_verdicts(course(), step, course().todos_of(step, false),
                                     {finding(4), finding(5, FindingKind::crash)}, {5}, true);
   EXPECT_EQ(states(verdicts).at(4), State::wrong);
   EXPECT_EQ(states(verdicts).at(5), State::wrong);
 }
 
 TEST(Verdicts, AnOpenTodoExplainsNoMistakeElsewhere) {
-  const auto& step = ladder().step("03");
+  const auto& step = course().step("03");
   const auto not_started = finding(4, FindingKind::not_started);
   const auto with = [&](FindingKind kind) {
-    return states(to_verdicts(ladder(), ladder().trainer, step, {not_started, finding(5, kind)},
-                              {4, 5}, false));
+    return states(to_verdicts(course(), step, course().todos_of(step, false),
+                              {not_started, finding(5, kind)}, {4, 5}, false));
   };
   EXPECT_EQ(with(FindingKind::mistake).at(4), State::open);
   EXPECT_EQ(with(FindingKind::mistake).at(5), State::wrong);
@@ -72,47 +72,53 @@ TEST(Verdicts, AnOpenTodoExplainsNoMistakeElsewhere) {
 TEST(Verdicts, AMistakeIsShownBeforeWhatIsNotStarted) {
   auto mistake = finding(6);
   mistake.id = "mistake";
-  const auto verdicts = to_verdicts(ladder(), ladder().trainer, ladder().step("03"),
+  const auto verdicts = to_verdicts(course(), course().step("03"), {4, 5, 6, 7},
                                     {finding(6, FindingKind::not_started), mistake}, {6}, false);
   EXPECT_EQ(verdicts.at(2).findings.front().id, "mistake");
 }
 
 TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
-  const auto& step = ladder().step("06");
-  const auto found = states(to_verdicts(ladder(), ladder().trainer, step, {finding(11)}, {}, true));
+  const auto& step = course().step("06");
+  const auto found =
+      states(to_verdicts(course(), step, course().todos_of(step, false), {finding(11)}, {}, true));
   EXPECT_EQ(found.at(11), State::wrong);
   EXPECT_EQ(found.at(12), State::not_judged);
   EXPECT_EQ(found.at(13), State::not_judged);
 }
 
 TEST(Verdicts, AnEarlierTodoThatNoLongerHoldsIsNamed) {
-  const auto& step = ladder().step("06");
-  const auto verdicts = to_verdicts(ladder(), ladder().trainer, step, {finding(8)}, {}, false);
+  const auto& step = course().step("06");
+  const auto verdicts =
+      to_verdicts(course(), step, course().todos_of(step, false), {finding(8)}, {}, false);
   EXPECT_EQ(states(verdicts).at(8), State::wrong);
 }
 
 TEST(Verdicts, UntouchedAreThoseWhosePlacesReadAsGiven) {
-  const auto& step = ladder().step("03");
-  const auto given = render(ladder(), ladder().trainer, step, Rendering::step);
-  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, given), (std::set<int>{4, 5, 6, 7}));
+  const auto& step = course().step("03");
+  const auto given = render(course(), testing::trainer_file(), step, Rendering::step);
+  EXPECT_EQ(untouched_todos(course(), testing::trainer_file().source, step, given),
+            (std::set<int>{4, 5, 6, 7}));
   auto edited = given;
   const std::string code = "data::samplers::RandomSampler(*train_set.size())";
   const auto place = given.find("auto train_loader");
   ASSERT_NE(place, std::string::npos);
   edited.replace(place, 4, "const auto");
-  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, edited), (std::set<int>{4, 6, 7}));
-  const auto solved = render(ladder(), ladder().trainer, step, Rendering::solution);
-  EXPECT_EQ(untouched_todos(ladder(), ladder().trainer, step, solved), std::set<int>{});
+  EXPECT_EQ(untouched_todos(course(), testing::trainer_file().source, step, edited),
+            (std::set<int>{4, 6, 7}));
+  const auto solved = render(course(), testing::trainer_file(), step, Rendering::solution);
+  EXPECT_EQ(untouched_todos(course(), testing::trainer_file().source, step, solved),
+            std::set<int>{});
 }
 
 class Untouched : public ::testing::Test {
  protected:
   static std::set<int> after(const std::string& step, const std::string& line,
                              const std::string& other) {
-    const auto given = render(ladder(), ladder().trainer, ladder().step(step), Rendering::step);
+    const auto given =
+        render(course(), testing::trainer_file(), course().step(step), Rendering::step);
     const auto edited = replaced(given, line, other);
     EXPECT_NE(edited, given);
-    return untouched_todos(ladder(), ladder().trainer, ladder().step(step), edited);
+    return untouched_todos(course(), testing::trainer_file().source, course().step(step), edited);
   }
 };
 
@@ -149,39 +155,39 @@ TEST_F(Untouched, ALineBesideAPlaceDoesNotTouchIt) {
 }
 
 TEST_F(Untouched, TheCodeAsGivenIsKnownWithoutItsComments) {
-  const auto& step = ladder().step("04");
-  const auto given = render(ladder(), ladder().trainer, step, Rendering::step);
+  const auto& step = course().step("04");
+  const auto given = render(course(), testing::trainer_file(), step, Rendering::step);
   const auto is_given = [&](const std::string& text) {
-    return is_given_code(ladder(), ladder().trainer, step, text);
+    return is_given_code(course(), testing::trainer_file().source, step, text);
   };
   EXPECT_TRUE(is_given(given));
   EXPECT_TRUE(is_given(replaced(given, "// TODO 9", "// Later: TODO 9")));
   EXPECT_FALSE(is_given(replaced(given, "epoch + 1", "epoch + 2")));
-  EXPECT_FALSE(is_given(render(ladder(), ladder().trainer, step, Rendering::solution)));
+  EXPECT_FALSE(is_given(render(course(), testing::trainer_file(), step, Rendering::solution)));
 }
 
 // In a script a directive looks like a comment, and belongs to one TODO alone.
 TEST(Verdicts, UntouchedOfAJobScriptAreToldApart) {
-  const auto& step = ladder().step("07");
-  const auto given = render(ladder(), ladder().job, step, Rendering::step);
+  const auto& step = course().step("07");
+  const auto given = render(course(), testing::job_file(), step, Rendering::step);
   const auto untouched = [&](const std::string& text) {
-    return untouched_todos(ladder(), ladder().job, step, text);
+    return untouched_todos(course(), testing::job_file().source, step, text);
   };
   EXPECT_EQ(untouched(given), (std::set<int>{14, 15, 16, 17}));
   const auto four = replaced(given, "--gres=gpu:1", "--gres=gpu:4");
   EXPECT_EQ(untouched(four), (std::set<int>{15, 16, 17}));
   EXPECT_EQ(untouched(replaced(four, "--nodes=1", "--nodes=2")), (std::set<int>{15, 16}));
-  const auto solved = render(ladder(), ladder().job, step, Rendering::solution);
+  const auto solved = render(course(), testing::job_file(), step, Rendering::solution);
   EXPECT_EQ(untouched(solved), std::set<int>{});
 }
 
 // TODO 12 replaces the lines before the place where TODO 13 adds one.
 TEST(Verdicts, CodeAddedBesideANeighboursSolutionIsSeen) {
-  const auto& step = ladder().step("06");
+  const auto& step = course().step("06");
   const auto untouched = [&](const std::string& last) {
-    const auto text = replaced(render(ladder(), ladder().trainer, step, Rendering::solution),
+    const auto text = replaced(render(course(), testing::trainer_file(), step, Rendering::solution),
                                "  destroy_process_group();\n", last);
-    return untouched_todos(ladder(), ladder().trainer, step, text);
+    return untouched_todos(course(), testing::trainer_file().source, step, text);
   };
   EXPECT_EQ(untouched(""), std::set<int>{13});
   EXPECT_EQ(untouched("  barrier();\n"), std::set<int>{});
@@ -189,9 +195,10 @@ TEST(Verdicts, CodeAddedBesideANeighboursSolutionIsSeen) {
 
 // Where the GPUs are not there, or the ranks cannot meet, nobody can tell how they are started.
 TEST(Verdicts, StartingRanksWaitsForGpusAndTheirMeeting) {
-  const auto& step = ladder().step("07");
+  const auto& step = course().step("07");
   for (const int earlier : {14, 15}) {
-    const auto verdicts = to_verdicts(ladder(), ladder().job, step, {finding(earlier)}, {}, false);
+    const auto verdicts =
+        to_verdicts(course(), step, course().todos_of(step, true), {finding(earlier)}, {}, false);
     EXPECT_EQ(states(verdicts).at(earlier), State::wrong);
     EXPECT_EQ(states(verdicts).at(16), State::not_judged);
     EXPECT_EQ(states(verdicts).at(17), State::done);

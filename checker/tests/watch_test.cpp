@@ -30,7 +30,7 @@ class WatchTest : public ::testing::Test {
 
   // Says that the step's first TODO is wrong as long as its text holds the word "WRONG".
   Judge judge() const {
-    return [this](const Ladder& ladder, const Step& step, const CheckOptions& options) {
+    return [this](const Course& course, const Step& step, const CheckOptions& options) {
       const auto text = student_.text(student_.trainer(step.name));
       options.on_stage("running");
       if (text.find("SLOW") != text.npos) {
@@ -44,7 +44,7 @@ class WatchTest : public ::testing::Test {
       if (text.find("WRONG") != text.npos) {
         verdicts.push_back(testing::wrong(step.todos.front(), "It says wrong."));
       }
-      return testing::report(ladder, step.name, verdicts);
+      return testing::report(course, step.name, verdicts);
     };
   }
 
@@ -69,13 +69,13 @@ class WatchTest : public ::testing::Test {
     };
     return testing::printed([&] {
       status_ =
-          watch(student_.project, student_.ladder, student_.ladder.step("04"), judge(), options);
+          watch(student_.project, student_.course, student_.course.step("04"), judge(), options);
     });
   }
 
   std::function<int()> watching() const {
     return [this] {
-      return watch(student_.project, student_.ladder, student_.ladder.step("04"), judge(),
+      return watch(student_.project, student_.course, student_.course.step("04"), judge(),
                    {.interval = 20ms});
     };
   }
@@ -117,7 +117,7 @@ TEST_F(WatchTest, ASaveWhileTheJudgeWorksStartsItAgain) {
       saved = fs::exists(student_.path("steps/.progress"));
       return !saved && std::chrono::steady_clock::now() - begin < 30s;
     };
-    watch(student_.project, student_.ladder, student_.ladder.step("04"), judge(), options);
+    watch(student_.project, student_.course, student_.course.step("04"), judge(), options);
   });
   EXPECT_TRUE(saved);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s) << "the slow one was ended";
@@ -133,7 +133,7 @@ TEST_F(WatchTest, AJudgeThatFailsOrDiesIsSaidAndTheWatchGoesOn) {
     options.keep_going = [&] { return ++looks < 50; };
     ::testing::internal::CaptureStderr();
     const auto status =
-        watch(student_.project, student_.ladder, student_.ladder.step("04"), judge(), options);
+        watch(student_.project, student_.course, student_.course.step("04"), judge(), options);
     EXPECT_EQ(status, 0);
     EXPECT_EQ(::testing::internal::GetCapturedStderr(),
               text == "THROW\n" ? "error: There is no compiler.\n"
@@ -234,12 +234,12 @@ TEST(SettledFiles, AreThoseThatStoodStill) {
 TEST(Page, NeverIsLongerThanTheScreen) {
   const testing::Student student;
   View view;
-  view.step = &student.ladder.step("03");
-  view.standings = standings(student.project, student.ladder, {});
+  view.step = &student.course.step("03");
+  view.standings = standings(student.project, student.course, {});
   view.pane = Pane::solution;
   const auto page = [&](size_t number) {
     view.page = number;
-    return page_lines(view, student.project, student.ladder, {}, 20);
+    return page_lines(view, student.project, student.course, {}, 20);
   };
   EXPECT_EQ(page(0).size(), 20U);
   EXPECT_THAT(join(page(0), "\n"), HasSubstr("page 1 of 3, space for the next"));

@@ -1,12 +1,12 @@
 """Where each TODO's slide is: todos.txt beside the site, which `checker slides N` reads.
 
-A TODO's slide is the one with the label (todo-N)= above its heading. A TODO of the ladder without a
+A TODO's slide is the one with the label (todo-N)= above its heading. A TODO of the course without a
 slide, or a slide without a TODO, fails the build."""
 
 import re
 from pathlib import Path
 
-import ladder_source
+import course_source
 from docutils import nodes
 from sphinx.errors import ExtensionError
 
@@ -24,7 +24,7 @@ def write_addresses(app, error):
     labels = app.env.domaindata["std"]["anonlabels"]
     slides = {int(label[5:]): f"{place[0]}.html#/{place[1]}"
               for label, place in labels.items() if re.fullmatch(r"todo-\d+", label)}
-    wanted = set(ladder_source.numbers())
+    wanted = set(course_source.numbers())
     if set(slides) != wanted:
         raise ExtensionError(f"TODOs without a slide: {sorted(wanted - set(slides))}; "
                              f"slides without a TODO: {sorted(set(slides) - wanted)}")

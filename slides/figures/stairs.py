@@ -1,15 +1,14 @@
-"""Deck 0: the steps of the course, read from the ladder."""
+"""Deck 0: the steps of the course, read from its chapters."""
 
-import ladder_source
-import yaml
+import course_source
 from figures.drawing import RANKS, Drawing
 
 
 def steps():
-    ladder = yaml.safe_load((ladder_source.LADDER / "ladder.yaml").read_text())["steps"]
+    course = course_source.steps()
     d = Drawing(1180, 480)
-    width = 1160 / len(ladder)
-    for index, step in enumerate(ladder):
+    width = 1160 / len(course)
+    for index, step in enumerate(course):
         x, height = 10 + index * width, 92 + index * 46
         d.box(x, 470 - height, width - 6, height, RANKS[index % 4])
         d.words(x + width / 2 - 3, 502 - height, step["name"][:2], 30, "#14171a", bold=True)
@@ -17,4 +16,4 @@ def steps():
         what = "read, run" if not todos else f"TODO {todos[0]}" + (f"–{todos[-1]}" if len(todos) > 1 else "")
         d.words(x + width / 2 - 3, 542 - height, what, 21, "#14171a")
         d.words(x + width / 2 - 3, 452 - height, step["name"][3:].replace("_", " "), 21)
-    return [d.step("", "Stairs, one for each step: " + ", ".join(step["name"] for step in ladder) + ".")]
+    return [d.step("", "Stairs, one for each step: " + ", ".join(step["name"] for step in course) + ".")]

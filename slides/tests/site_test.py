@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 from urllib.parse import urldefrag
 
-import ladder_source
+import course_source
 import page
 import yaml
 
@@ -66,7 +66,7 @@ class Todos(unittest.TestCase):
     def test_each_has_its_slide_and_its_code(self):
         found = [int(number) for deck in decks().values() for slide in deck.slides
                  for number in re.findall(r"^todo-(\d+)$", slide.id)]
-        self.assertEqual(found, ladder_source.numbers())
+        self.assertEqual(found, course_source.numbers())
 
     def test_addresses_are_those_of_slides(self):
         for line in (SITE / "todos.txt").read_text().splitlines():
@@ -76,18 +76,18 @@ class Todos(unittest.TestCase):
             self.assertEqual(slide, f"todo-{number}")
 
     def test_code_is_that_of_the_solutions(self):
-        for number in ladder_source.numbers():
-            step = ladder_source.todo(number)["step"]
-            name = Path(ladder_source.file_of(number)[0]).name
+        for number in course_source.numbers():
+            step = course_source.todo(number)["step"]
+            name = Path(course_source.file_of(number)[0]).name
             solution = re.sub(r"\s+", " ", (ROOT / "solutions" / step / name).read_text())
-            for _, after in ladder_source.places(number):
+            for _, after in course_source.places(number):
                 with self.subTest(todo=number):
                     self.assertIn(re.sub(r"\s+", " ", after), solution)
 
     def test_what_is_gone_fails_the_build(self):
         for number in (0, 99):
-            self.assertRaises(ladder_source.LadderError, ladder_source.todo, number)
-            self.assertRaises(ladder_source.LadderError, ladder_source.places, number)
+            self.assertRaises(course_source.CourseError, course_source.todo, number)
+            self.assertRaises(course_source.CourseError, course_source.places, number)
         for text, complaint in (("```{captured} nothing\n```", "does not say how"), ("```{drawing} nothing\n```", "no figure"),
                                 ("```{captured} run_01\n:from: no such words\n```", "no line says")):
             self.assertIn(complaint, build_of(text))

@@ -1,9 +1,9 @@
 #include <filesystem>
 
+#include "course/programs.hpp"
 #include "doctor/doctor.hpp"
 #include "doctor/look_up.hpp"
 #include "jobs/torchrun.hpp"
-#include "ladder/programs.hpp"
 #include "support/text.hpp"
 
 namespace checker::doctor {
@@ -37,11 +37,10 @@ Finding libtorch(const Place& place) {
 
 // Steps that cannot be submitted, because their programs were not built.
 Finding programs(const Place& place) {
-  const auto ladder = load_ladder(place.project.ladder());
+  const auto course = load_course(place.project.chapters());
   std::vector<std::string> missing;
-  for (const auto& step : ladder.steps) {
-    if (!fs::exists(find_program(place.project, step, false).file))
-      missing.push_back(step.digits());
+  for (const auto& step : course.steps) {
+    if (!fs::exists(find_program(place.project, step, false).file)) missing.push_back(step.label());
   }
   if (missing.empty()) return {"programs", Health::good, "all steps are built"};
   return {"programs", place.compute_node ? Health::bad : Health::absent,

@@ -6,8 +6,8 @@
 
 #include "endure/small_run.hpp"
 #include "endure/trials.hpp"
-#include "jobs/course.hpp"
 #include "jobs/record.hpp"
+#include "jobs/site_copy.hpp"
 #include "lab/lab.hpp"
 #include "process/family.hpp"
 #include "support/error.hpp"
@@ -39,8 +39,8 @@ class Cluster {
  public:
   Cluster(const fs::path& folder, const ChaosOptions& options)
       : folder_(folder), epochs_(options.epochs), lab_(Lab::start({.gpus_per_node = 2})) {
-    const auto ladder = load_ladder(options.ladder);
-    make_course(folder_, ladder, "", options.venv, [&](const std::string& name) {
+    const auto course = load_course(options.course);
+    make_course(folder_, course, "", options.venv, [&](const std::string& name) {
       return name == "solution_07" ? options.trials.program : fs::path();
     });
   }

@@ -38,7 +38,7 @@ Outcome damage_checkpoints(const Options& options);
 
 struct ChaosOptions {
   Options trials;
-  std::filesystem::path ladder;  ///< the folder with the job scripts' source
+  std::filesystem::path course;  ///< the folder with the job scripts' source
   std::filesystem::path venv;    ///< with torchrun
   size_t disturbances = 3;       ///< of one job, at most
   size_t epochs = 30;            ///< of a job; a disturbance comes within its first ten seconds

@@ -3,8 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "course/mapping.hpp"
 #include "golden/compare.hpp"
-#include "ladder/mapping.hpp"
 
 namespace checker::golden {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "course/programs.hpp"
 #include "golden/results.hpp"
-#include "ladder/programs.hpp"
 
 namespace checker::golden {
 

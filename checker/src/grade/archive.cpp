@@ -57,7 +57,7 @@ bool is_archive(const std::string& name) {
   return std::ranges::any_of(endings, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-Gathered gather_archive(const std::string& file, const std::vector<std::string>& steps) {
+Gathered gather_archive(const std::string& file, const std::vector<GradedStep>& steps) {
   const Reader reader(archive_read_new(), archive_read_free);
   archive_read_support_filter_all(reader.get());
   archive_read_support_format_tar(reader.get());

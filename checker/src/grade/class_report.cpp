@@ -58,12 +58,12 @@ const Finding* Student::finding(int todo) const {
   return nullptr;
 }
 
-void mark(Student& student, const Ladder& ladder, const Scheme& scheme, bool judged) {
-  for (const auto& [todo, ignored] : ladder.todos) {
+void mark(Student& student, const Course& course, const Scheme& scheme, bool judged) {
+  for (const auto& [todo, ignored] : course.todos) {
     student.marks[todo] = judged ? Mark::missing : Mark::not_graded;
   }
   for (const auto& report : student.reports) {
-    const auto& own = ladder.step(report.step).todos;
+    const auto& own = course.step(report.step).todos;
     for (const auto& verdict : report.verdicts) {
       // What an earlier step's TODO looks like in here counts there, where it was handed in.
       if (std::ranges::find(own, verdict.todo) == own.end()) continue;

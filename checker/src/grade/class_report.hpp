@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "course/course.hpp"
 #include "grade/scheme.hpp"
 #include "judge/verdict.hpp"
-#include "ladder/ladder.hpp"
 
 namespace checker::grade {
 
@@ -56,7 +56,7 @@ struct ClassReport {
 };
 
 /// A student's marks and points from what was judged.
-void mark(Student& student, const Ladder& ladder, const Scheme& scheme, bool judged);
+void mark(Student& student, const Course& course, const Scheme& scheme, bool judged);
 
 /// "done", "wrong", "open", "waits", "missing", "not graded".
 std::string name_of(Mark mark);

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "ladder/version.hpp"
+#include "course/version.hpp"
 #include "process/descriptor.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -71,24 +71,25 @@ bool Gatherer::place_of(const std::string& path, Place& place) const {
   }
   const fs::path name = parts.back();
   const bool job = name.extension() == ".sbatch";
-  if (!job && name.extension() != ".cpp") return false;
   const std::string parent = parts.size() > 1 ? parts[parts.size() - 2] : "";
   const std::string above = parts.size() > 2 ? parts[parts.size() - 3] : "";
   const int depth = static_cast<int>(parts.size());
   for (const auto& step : steps_) {
-    if (!job && name == "train.cpp" && parent == step) {
-      place = {step, job, above == "steps" ? depth : 100 + depth};
+    if (!job && parent == step.name &&
+        std::ranges::find(step.files, name.string()) != step.files.end()) {
+      place = {step.name, name.string(), above == "steps" ? depth : 100 + depth};
       return true;
     }
-    if (job && name == step + ".sbatch") {
-      place = {step, job, parent == "sbatch" ? depth : 100 + depth};
+    if (job && name == step.name + ".sbatch") {
+      place = {step.name, "", parent == "sbatch" ? depth : 100 + depth};
       return true;
     }
   }
+  if (!job && name.extension() != ".cpp") return false;
   const auto number = digits_of(name.stem().string());
   for (const auto& step : steps_) {
-    if (number.empty() || !step.starts_with(number)) continue;
-    place = {step, job, 1000 + depth};
+    if (number.empty() || !step.name.starts_with(number)) continue;
+    place = {step.name, job ? "" : step.files.front(), 1000 + depth};
     return true;
   }
   return false;
@@ -102,7 +103,7 @@ void Gatherer::offer(const std::string& path, const std::function<std::string()>
     if (fs::path(path).filename() == kVersionFile) version_ = std::string(trim(read()));
     Place place;
     if (!place_of(path, place)) return;
-    auto& found = found_[{place.step, place.job}];
+    auto& found = found_[{place.step, place.file}];
     const bool better = found.path.empty() || place.rank < found.rank ||
                         (place.rank == found.rank && path < found.path);
     if (!better) return remark("was left out for " + found.path);
@@ -124,12 +125,12 @@ Gathered Gatherer::take() {
   for (auto& [key, found] : found_) {
     if (found.text.empty()) continue;
     auto& files = all.steps[key.first];
-    (key.second ? files.job : files.trainer) = std::move(found.text);
+    (key.second.empty() ? files.job : files.program[key.second]) = std::move(found.text);
   }
   return all;
 }
 
-Gathered gather_folder(const std::string& folder, const std::vector<std::string>& steps) {
+Gathered gather_folder(const std::string& folder, const std::vector<GradedStep>& steps) {
   Gatherer gatherer(steps);
   std::error_code failure;
   const auto skip = fs::directory_options::skip_permission_denied;
@@ -158,7 +159,7 @@ Gathered gather_folder(const std::string& folder, const std::vector<std::string>
 void write_gathered(const Gathered& gathered, const std::string& folder) {
   const fs::path top = folder;
   for (const auto& [step, files] : gathered.steps) {
-    if (!files.trainer.empty()) write_file(top / "steps" / step / "train.cpp", files.trainer);
+    for (const auto& [name, text] : files.program) write_file(top / "steps" / step / name, text);
     if (!files.job.empty()) write_file(top / "sbatch" / (step + ".sbatch"), files.job);
   }
   write_file(top / kRemarksFile, join(gathered.remarks, "\n"));

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "box/control_group.hpp"
-#include "ladder/version.hpp"
+#include "course/version.hpp"
 #include "process/lines.hpp"
 #include "process/ranks.hpp"
 #include "report/json.hpp"
@@ -152,7 +152,7 @@ void judge_pending(const Project& project, const std::vector<const Submission*>&
 }
 
 Student student_of(const Submission& submission, const Stored& stored, const std::string& failure,
-                   const Ladder& ladder, const Scheme& scheme) {
+                   const Course& course, const Scheme& scheme) {
   Student student;
   student.name = submission.name;
   const auto told = scheme.handed_in.find(submission.name);
@@ -162,13 +162,13 @@ Student student_of(const Submission& submission, const Stored& stored, const std
   student.remarks = stored.remarks;
   student.version = stored.version;
   student.reports = stored.reports;
-  mark(student, ladder, scheme, stored.finished);
+  mark(student, course, scheme, stored.finished);
   return student;
 }
 
 }  // namespace
 
-ClassReport grade_class(const Project& project, const Ladder& ladder, const Submissions& hand_ins,
+ClassReport grade_class(const Project& project, const Course& course, const Submissions& hand_ins,
                         Store& store, const GradingOptions& options) {
   ControlGroup::remove_orphans();
   fs::remove_all(options.output / "work");
@@ -191,7 +191,7 @@ ClassReport grade_class(const Project& project, const Ladder& ladder, const Subm
       .titles = {},
       .steps = {},
       .students = {}};
-  for (const auto& [number, todo] : ladder.todos) {
+  for (const auto& [number, todo] : course.todos) {
     report.titles[number] = todo.title;
     report.steps[number] = todo.step;
   }
@@ -199,13 +199,13 @@ ClassReport grade_class(const Project& project, const Ladder& ladder, const Subm
   for (const auto& submission : hand_ins.all) {
     absent.erase(submission.name);
     report.students.push_back(student_of(submission, *store.find(submission.name),
-                                         failures[submission.name], ladder, options.scheme));
+                                         failures[submission.name], course, options.scheme));
   }
   for (const auto& name : absent) {
     auto& student = report.students.emplace_back();
     student.name = name;
     student.absent = true;
-    mark(student, ladder, options.scheme, true);
+    mark(student, course, options.scheme, true);
   }
   std::ranges::sort(report.students, {}, &Student::name);
   return report;

@@ -24,7 +24,7 @@ struct GradingOptions {
 
 /// Judges what the store does not hold yet and makes the report. Throws Error if it is interrupted;
 /// what is judged by then is in the store.
-ClassReport grade_class(const Project& project, const Ladder& ladder, const Submissions& hand_ins,
+ClassReport grade_class(const Project& project, const Course& course, const Submissions& hand_ins,
                         Store& store, const GradingOptions& options);
 
 /// As many as the cores and the memory there are bear.

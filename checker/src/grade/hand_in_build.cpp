@@ -1,5 +1,6 @@
 #include "grade/hand_in_build.hpp"
 
+#include "judge/check.hpp"
 #include "judge/compile.hpp"
 #include "process/capture.hpp"
 #include "support/error.hpp"
@@ -19,8 +20,8 @@ constexpr std::chrono::seconds kBuildingPatience{kBuilding.processor_seconds + 3
 class Kept {
  public:
   Kept(const BuildRequest& request, const Recipe& recipe)
-      : text_(request.text),
-        program_(request.programs / recipe.version_of(request.text)),
+      : text_(text_of(request.files)),
+        program_(request.programs / recipe.version_of(text_)),
         source_(program_.string() + ".cpp"),
         wanted_(!request.programs.empty()) {}
 
@@ -39,7 +40,7 @@ class Kept {
   }
 
  private:
-  const std::string& text_;
+  std::string text_;
   fs::path program_, source_;
   bool wanted_;
 };
@@ -61,15 +62,17 @@ CompileError unfinished(const BuildRequest& request, const Captured& ended) {
           ? "after " + std::to_string(kBuildingPatience.count()) + " s the compiler was still at it"
           : "the compiler did not come to its end, for want of memory, time or disk" +
                 (lines.empty() ? "" : ": " + lines.back());
-  return {.where = request.shown, .message = why, .source = ""};
+  const auto where = request.shown + "/" + request.files.front().name;
+  return {.where = where, .message = why, .source = ""};
 }
 
 }  // namespace
 
 std::optional<CompileError> build_hand_in(const Project& project, const Recipe& recipe,
                                           const BuildRequest& request, const Box* box) {
-  const auto source = request.folder / "train.cpp", program = request.folder / "train";
-  write_file(source, request.text);
+  const auto& main = request.files.front().name;
+  const auto source = request.folder / main, program = request.folder / kHandedInProgram;
+  for (const auto& file : request.files) write_file(request.folder / file.name, file.text);
   const Kept kept(request, recipe);
   if (kept.take_to(program)) return std::nullopt;
   const auto object = (request.folder / "train.o").string();
@@ -80,7 +83,7 @@ std::optional<CompileError> build_hand_in(const Project& project, const Recipe& 
   const auto ended = capture(command, kBuildingPatience);
   if (ended.interrupted_by) throw Error("Interrupted.");
   if (!ended.success()) {
-    const auto error = first_error(split_lines(ended.output), source, request.shown);
+    const auto error = first_error(split_lines(ended.output), source, request.shown + "/" + main);
     return error ? *error : unfinished(request, ended);
   }
   // Whatever the compiler was brought to do: a program is a file, and no way to another one.

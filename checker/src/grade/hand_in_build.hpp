@@ -3,10 +3,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "box/box.hpp"
 #include "judge/recipe.hpp"
 #include "judge/verdict.hpp"
+#include "judge/workshop.hpp"
 #include "support/project.hpp"
 
 namespace checker::grade {
@@ -14,15 +16,15 @@ namespace checker::grade {
 constexpr BoxLimits kBuilding{.memory = 3ULL << 30, .processes = 60, .processor_seconds = 150};
 
 struct BuildRequest {
-  std::string text;                ///< of train.cpp
-  std::string shown;               ///< how to name it, "steps/02_setup/train.cpp"
+  std::vector<NamedText> files;    ///< the program's, that with main() first
+  std::string shown;               ///< the folder that they are shown in, "steps/02_setup"
   std::filesystem::path folder;    ///< an empty one, of plain letters, for everything
   std::filesystem::path programs;  ///< where programs are kept for equal texts; empty: nowhere
   BoxLimits limits = kBuilding;    ///< of compiler and linker
 };
 
-/// Leaves the program at request.folder/train. Returns the compiler's first error, or that it did
-/// not come to an end within the limits of time and memory. box may be null.
+/// Leaves the program at request.folder / kHandedInProgram. Returns the compiler's first error, or
+/// that it did not come to an end within the limits of time and memory. box may be null.
 std::optional<CompileError> build_hand_in(const Project& project, const Recipe& recipe,
                                           const BuildRequest& request, const Box* box);
 

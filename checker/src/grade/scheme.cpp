@@ -3,7 +3,7 @@
 #include <charconv>
 #include <ctime>
 
-#include "ladder/mapping.hpp"
+#include "course/mapping.hpp"
 
 namespace checker::grade {
 

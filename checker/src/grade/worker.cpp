@@ -5,9 +5,9 @@
 
 #include "box/box.hpp"
 #include "box/enclosure.hpp"
+#include "course/render.hpp"
 #include "grade/gather.hpp"
 #include "judge/check.hpp"
-#include "ladder/render.hpp"
 #include "process/capture.hpp"
 #include "report/json.hpp"
 #include "support/error.hpp"
@@ -46,11 +46,11 @@ class Worker {
   Worker(const Project& project, const Task& task, const Box* box)
       : project_(project),
         task_(task),
-        ladder_(load_ladder(project.ladder())),
+        course_(load_course(project.chapters())),
         recipe_(recipe_of(project)),
         box_(box) {
-    for (const auto& step : ladder_.steps) {
-      if (!step.todos.empty()) names_.push_back(step.name);
+    for (const auto& step : course_.steps) {
+      if (!step.todos.empty()) steps_.push_back(graded(step));
     }
   }
 
@@ -62,7 +62,7 @@ class Worker {
       return true;
     }
     bool all = true;
-    for (const auto& step : ladder_.steps) {
+    for (const auto& step : course_.steps) {
       if (std::ranges::find(task_.done, step.name) != task_.done.end()) continue;
       if (gathered_.steps.contains(step.name)) all = judge(step) && all;
     }
@@ -77,9 +77,9 @@ class Worker {
 
   void gather() {
     if (!task_.archive) {
-      gathered_ = gather_folder(task_.hand_in.string(), names_);
+      gathered_ = gather_folder(task_.hand_in.string(), steps_);
     } else if (!box_) {
-      gathered_ = gather_archive(task_.hand_in.string(), names_);
+      gathered_ = gather_archive(task_.hand_in.string(), steps_);
     } else {
       gathered_ = gather_boxed();
     }
@@ -95,7 +95,11 @@ class Worker {
                                   unpacked.string()},
                     .environment = {},
                     .directory = {}};
-    command.arguments.insert(command.arguments.end(), names_.begin(), names_.end());
+    std::vector<std::string> words;  // "02_setup/train.cpp"
+    for (const auto& step : steps_) {
+      for (const auto& file : step.files) words.push_back(step.name + "/" + file);
+    }
+    command.arguments.insert(command.arguments.end(), words.begin(), words.end());
     box_->give(unpacked);
     const auto ended = capture(
         box_->wrap(command,
@@ -107,7 +111,7 @@ class Worker {
     if (ended.interrupted_by) throw Error("Interrupted.");
     if (ended.out_of_time) throw Unreadable("Unpacking it takes longer than a minute.");
     if (!ended.success()) throw Unreadable(reason(ended.output));
-    auto gathered = gather_folder(unpacked.string(), names_);
+    auto gathered = gather_folder(unpacked.string(), steps_);
     for (const auto& line : split_lines(read_file(unpacked / kRemarksFile))) {
       gathered.remarks.push_back(line);
     }
@@ -121,38 +125,52 @@ class Worker {
     return std::string(last.starts_with(mark) ? last.substr(mark.size()) : last);
   }
 
-  // A step whose TODOs are all in its job script may be handed in as that alone.
-  std::string trainer_without_todos(const Step& step) const {
-    const auto todos = ladder_.trainer.todos();
-    if (std::ranges::any_of(step.todos, [&](int todo) { return todos.contains(todo); })) return "";
-    return render(ladder_, ladder_.trainer, step, Rendering::solution);
+  GradedStep graded(const Step& step) const {
+    GradedStep graded{.name = step.name, .files = {}};
+    for (const auto* file : course_.files_of(step)) {
+      if (file->kind != FileKind::job) graded.files.push_back(file->name);
+    }
+    return graded;
+  }
+
+  // The program's files. One without TODOs need not be handed in.
+  std::vector<NamedText> program_of(const Step& step, StepFiles& files) const {
+    std::vector<NamedText> texts;
+    for (const auto* file : course_.files_of(step)) {
+      if (file->kind == FileKind::job) continue;
+      auto& text = files.program[file->name];
+      if (text.empty() && !course_.edits(step, *file)) {
+        text = render(course_, *file, step, Rendering::solution);
+      }
+      texts.push_back({file->name, text});
+    }
+    return texts;
   }
 
   bool judge(const Step& step) const try {
-    const auto place = task_.work / step.digits();
+    const auto place = task_.work / step.label();
     std::optional<Rooms> rooms;
     if (box_) rooms.emplace(place, task_.protections.limits ? 1 : 10);
     fs::create_directories(place / "runs");
     auto files = gathered_.steps.at(step.name);
-    if (files.trainer.empty()) files.trainer = trainer_without_todos(step);
-    const BuildRequest request{.text = files.trainer,
-                               .shown = "steps/" + step.name + "/train.cpp",
+    const BuildRequest request{.files = program_of(step, files),
+                               .shown = "steps/" + step.name,
                                .folder = place / "build",
                                .programs = task_.programs,
                                .limits = task_.building};
-    const HandIn hand_in{
-        .trainer = files.trainer, .job = files.job, .folder = request.folder, .build = [&] {
-          return build_hand_in(project_, recipe_, request, box_);
-        }};
+    if (const auto* job = course_.job_of(step)) files.program[job->name] = files.job;
+    const HandIn hand_in{.files = files.program, .folder = request.folder, .build = [&] {
+                           return build_hand_in(project_, recipe_, request, box_);
+                         }};
     CheckOptions options;
     options.hand_in = &hand_in;
     options.box = box_;
     options.worlds = task_.worlds;
     options.keep = (place / "runs").string();
     options.on_stage = [&](std::string_view stage) {
-      say({{"stage", step.digits() + " " + std::string(stage)}});
+      say({{"stage", step.label() + " " + std::string(stage)}});
     };
-    const auto report = check_step(project_, ladder_, step, options);
+    const auto report = check_step(project_, course_, step, options);
     task_.say("{\"report\":" + to_json(report) + "}");
     return true;
   } catch (const Error& error) {
@@ -162,10 +180,10 @@ class Worker {
 
   const Project& project_;
   const Task& task_;
-  const Ladder ladder_;
+  const Course course_;
   const Recipe recipe_;
   const Box* box_;
-  std::vector<std::string> names_;  // of the steps with TODOs
+  std::vector<GradedStep> steps_;  // those with TODOs
   Gathered gathered_;
 };
 

@@ -60,7 +60,7 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
     become += " --output \"$me.output\"";
   }
   for (const char* kind : {"step_", "solution_"}) {
-    place_witness(folder_ / "build" / "cpu" / "bin" / (kind + step.digits()), kTrainer, become);
+    place_witness(folder_ / "build" / "cpu" / "bin" / (kind + step.label()), kTrainer, become);
   }
   const auto programs = project.source / ".venv" / "bin";
   for (const auto& entry : fs::directory_iterator(programs)) {

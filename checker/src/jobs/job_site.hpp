@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "course/course.hpp"
 #include "jobs/job.hpp"
-#include "ladder/ladder.hpp"
 #include "support/project.hpp"
 
 namespace checker {

@@ -31,7 +31,7 @@ bool fits_a_bundle(const std::string& text) {
   return text.find("return 0;") != text.npos && std::ranges::none_of(lines, reaches_beyond);
 }
 
-std::string bundle_of(std::span<const std::filesystem::path> folders,
+std::string bundle_of(std::span<const std::filesystem::path> sources,
                       std::span<const std::string> texts, const std::filesystem::path& served) {
   std::set<std::string> includes{"#include <cstdio>", "#include <string_view>",
                                  "#include \"" + served.string() + "\""};
@@ -42,12 +42,12 @@ std::string bundle_of(std::span<const std::filesystem::path> folders,
   }
   std::string source, choices;
   for (const auto& include : includes) source += include + "\n";
-  for (size_t i = 0; i < folders.size(); ++i) {
+  for (size_t i = 0; i < sources.size(); ++i) {
     const auto name = "program_" + std::to_string(i);
-    source +=
-        "namespace " + name + " {\n#include \"" + (folders[i] / "train.cpp").string() + "\"\n}\n";
-    choices += "  if (path.ends_with(\"/" + folders[i].filename().string() + "/train\")) return " +
-               name + "::main(count, words);\n";
+    const auto folder = sources[i].parent_path().filename().string();
+    source += "namespace " + name + " {\n#include \"" + sources[i].string() + "\"\n}\n";
+    choices += "  if (path.ends_with(\"/" + folder + "/train\")) return " + name +
+               "::main(count, words);\n";
   }
   return source +
          "static int chosen(int count, char** words) {\n  const std::string_view path = "

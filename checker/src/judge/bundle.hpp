@@ -13,9 +13,9 @@ namespace checker {
 bool fits_a_bundle(const std::string& text);
 
 /// A source file that holds all these programs, each in a namespace of its own. What runs is the
-/// program in whose folder, by its path, it was started: "<folder>/train". It can be a fork server;
-/// served is the header process/served.hpp.
-std::string bundle_of(std::span<const std::filesystem::path> folders,
+/// program beside whose source it was started: "<folder>/train". It can be a fork server; served is
+/// the header process/served.hpp.
+std::string bundle_of(std::span<const std::filesystem::path> sources,
                       std::span<const std::string> texts, const std::filesystem::path& served);
 
 }  // namespace checker

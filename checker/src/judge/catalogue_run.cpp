@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 
+#include "course/render.hpp"
 #include "judge/compile.hpp"
 #include "judge/given.hpp"
 #include "judge/names.hpp"
 #include "judge/workshop.hpp"
-#include "ladder/render.hpp"
 
 namespace checker {
 
@@ -28,12 +29,15 @@ std::string in_words(const Report& report) {
   return text;
 }
 
-bool known_as_given(const Ladder& ladder, const Sample& sample) {
-  const auto& source = sample.job ? ladder.job : ladder.trainer;
-  const auto untouched = untouched_todos(ladder, source, *sample.step, sample.text);
-  return std::ranges::all_of(sample.step->todos, [&](int todo) {
-    return untouched.contains(todo) || !source.todos().contains(todo);
-  });
+bool known_as_given(const Course& course, const Sample& sample) {
+  std::set<int> untouched;
+  for (const auto* file : course.files_of(*sample.step)) {
+    const auto text = std::ranges::find(sample.files, file->name, &NamedText::name);
+    if (text == sample.files.end()) continue;
+    untouched.merge(untouched_todos(course, file->source, *sample.step, text->text));
+  }
+  return std::ranges::all_of(course.todos_of(*sample.step, sample.job),
+                             [&](int todo) { return untouched.contains(todo); });
 }
 
 // The first TODO that does not stand as it must, or nothing.
@@ -50,9 +54,10 @@ std::string state_problem(const SampleResult& result, const Report& report) {
   return finding.empty() || id == finding ? "" : "the first finding is " + id;
 }
 
-void hold_against(SampleResult& result, const Report& report, const Ladder& ladder) {
+void hold_against(SampleResult& result, const Report& report, const Course& course) {
   const auto& sample = result.sample;
   result.findings = in_words(report);
+  result.verdicts = report.verdicts;
   result.disagreements = report.disagreements;
   const Finding* first = report.first_finding();
   if (sample.wanted == Wanted::accepted) {
@@ -85,7 +90,7 @@ void hold_against(SampleResult& result, const Report& report, const Ladder& ladd
   result.as_wanted = first != nullptr || open;
   result.blamed_rightly = first ? own(first->todo) : open;
   if (!result.as_wanted) result.problem = "accepted";
-  if (sample.wanted == Wanted::open && !known_as_given(ladder, sample)) {
+  if (sample.wanted == Wanted::open && !known_as_given(course, sample)) {
     result.as_wanted = false;
     result.problem = "not known as given";
   }
@@ -98,14 +103,29 @@ std::string piece_name(const Sample& sample) {
   return sample.name + (sample.form == Form::student ? "-student" : "");
 }
 
-std::vector<WorkPiece> pieces_of(const Ladder& ladder, std::span<const Sample> samples) {
+// The step's job script, or the files of its program.
+std::vector<const CourseFile*> files_of(const Course& course, const Step& step, bool job) {
+  auto files = course.files_of(step);
+  std::erase_if(files,
+                [&](const CourseFile* file) { return (file->kind == FileKind::job) != job; });
+  return files;
+}
+
+std::vector<NamedText> rendered(const Course& course, const Step& step, bool job, Rendering which) {
+  std::vector<NamedText> texts;
+  for (const auto* file : files_of(course, step, job)) {
+    texts.push_back({file->name, render(course, *file, step, which)});
+  }
+  return texts;
+}
+
+std::vector<WorkPiece> pieces_of(const Course& course, std::span<const Sample> samples) {
   std::vector<WorkPiece> pieces;
   for (const auto& sample : samples) {
     const auto name = piece_name(sample);
     if (std::ranges::find(pieces, name, &WorkPiece::name) != pieces.end()) continue;
-    const auto text = sample.job ? render(ladder, ladder.trainer, *sample.step, Rendering::solution)
-                                 : sample.text;
-    pieces.push_back({name, text});
+    pieces.push_back({name, sample.job ? rendered(course, *sample.step, false, Rendering::solution)
+                                       : sample.files});
   }
   return pieces;
 }
@@ -113,41 +133,34 @@ std::vector<WorkPiece> pieces_of(const Ladder& ladder, std::span<const Sample> s
 // All samples, step by step.
 class Samples {
  public:
-  Samples(const Ladder& ladder, const std::vector<CatalogueEntry>& catalogue)
-      : ladder_(ladder), catalogue_(catalogue) {}
+  Samples(const Course& course, const std::vector<CatalogueEntry>& catalogue)
+      : course_(course), catalogue_(catalogue) {}
 
   std::vector<Sample> make() {
-    for (const auto& step : ladder_.steps) {
-      add(step, ladder_.trainer);
-      add(step, ladder_.job);
+    for (const auto& step : course_.steps) {
+      for (const bool job : {false, true}) add(step, job);
     }
     return std::move(samples_);
   }
 
  private:
-  void add(const Step& step, const Source& source) {
-    const auto here = [&](int todo) { return source.todos().contains(todo); };
-    if (std::ranges::none_of(step.todos, here)) return;
-    const bool job = &source == &ladder_.job;
+  void add(const Step& step, bool job) {
+    const auto todos = course_.todos_of(step, job);
+    if (todos.empty()) return;
     add_forms({.name = step.name + "_as_given",
                .wanted = Wanted::open,
                .step = &step,
                .quick = true,
                .job = job},
-              [&](Form) { return render(ladder_, source, step, Rendering::step); });
-    const auto lines = [&](Form form) {
-      return render_lines(ladder_, source, step,
-                          form == Form::student ? Rendering::student : Rendering::solution);
-    };
+              [&](Form) { return rendered(course_, step, job, Rendering::step); });
     add_forms({.name = step.name + "_solution",
                .wanted = Wanted::accepted,
                .step = &step,
                .quick = true,
                .job = job},
-              [&](Form form) { return text_of(lines(form)); });
+              [&](Form form) { return rendered(course_, step, job, as(form)); });
     for (const auto& entry : catalogue_) {
-      const bool own = std::ranges::find(step.todos, entry.todo) != step.todos.end();
-      if (!own || !here(entry.todo)) continue;
+      if (std::ranges::find(todos, entry.todo) == todos.end()) continue;
       Sample sample{.todo = entry.todo,
                     .name = entry.name,
                     .wanted = entry.kind == EntryKind::wrong ? Wanted::rejected : Wanted::accepted,
@@ -156,45 +169,58 @@ class Samples {
                     .job = job,
                     .words = entry.words};
       if (entry.kind == EntryKind::unfinished) {
-        add_unfinished(std::move(sample), entry, source);
+        add_unfinished(std::move(sample), entry);
       } else {
-        add_forms(sample, [&](Form form) { return apply_edits(entry, lines(form)); });
+        add_forms(sample, [&](Form form) { return edited(entry, step, job, as(form)); });
       }
     }
   }
 
+  static Rendering as(Form form) {
+    return form == Form::student ? Rendering::student : Rendering::solution;
+  }
+
+  std::vector<NamedText> edited(const CatalogueEntry& entry, const Step& step, bool job,
+                                Rendering which) const {
+    auto texts = rendered(course_, step, job, which);
+    const auto& file = course_.source_of(course_.todos.at(entry.todo));
+    std::ranges::find(texts, file.name, &NamedText::name)->text =
+        apply_edits(entry, render_lines(course_, file, step, which));
+    return texts;
+  }
+
   // The few quick ones in one form each, by turns.
-  void add_forms(Sample sample, const std::function<std::string(Form)>& text) {
+  void add_forms(Sample sample, const std::function<std::vector<NamedText>(Form)>& files) {
     const bool quick = sample.quick;
     const auto turn = quick && ++quick_ % 2 == 0 ? Form::student : Form::solution;
     for (const auto form : {Form::solution, Form::student}) {
       sample.form = form;
       sample.quick = quick && form == turn;
-      sample.text = text(form);
+      sample.files = files(form);
       samples_.push_back(sample);
     }
   }
 
-  void add_unfinished(Sample sample, const CatalogueEntry& entry, const Source& source) {
+  void add_unfinished(Sample sample, const CatalogueEntry& entry) {
     sample.form = Form::student;
     sample.wanted = Wanted::states;
     sample.states = entry.states;
     sample.finding = entry.finding;
-    sample.text = apply_edits(entry, render_lines(ladder_, source, *sample.step, Rendering::step));
+    sample.files = edited(entry, *sample.step, sample.job, Rendering::step);
     samples_.push_back(std::move(sample));
   }
 
-  const Ladder& ladder_;
+  const Course& course_;
   const std::vector<CatalogueEntry>& catalogue_;
   std::vector<Sample> samples_;
   size_t quick_ = 0;
 };
 
-SampleResult judge(const Project& project, const Ladder& ladder, const Sample& sample,
+SampleResult judge(const Project& project, const Course& course, const Sample& sample,
                    const WorkPiece& piece, const CheckOptions& how, ForkServers& servers) {
   SampleResult result{.sample = sample};
   if (piece.program.empty()) {
-    const auto source = project.build / "workshop" / piece.name / "train.cpp";
+    const auto source = project.build / "workshop" / piece.name / piece.files.front().name;
     const auto error = first_error(piece.output, source, source.string());
     result.problem = "does not compile: " + (error ? error->message : "see " + source.string());
     return result;
@@ -204,13 +230,13 @@ SampleResult judge(const Project& project, const Ladder& ladder, const Sample& s
   options.task = how.task;
   options.program = piece.program.string();
   options.student = sample.form == Form::student;
-  if (sample.job) options.job_script = sample.text;
+  if (sample.job) options.job_script = sample.files.front().text;
   // Its own, so that the same program gets the same verdict from one day to the next.
   options.seed =
       std::stoull(fingerprint(sample.title() + "/" + std::to_string(how.seed)), nullptr, 16) | 1;
   options.build = false;
   options.servers = &servers;
-  hold_against(result, check_step(project, ladder, *sample.step, options), ladder);
+  hold_against(result, check_step(project, course, *sample.step, options), course);
   return result;
 }
 
@@ -220,12 +246,12 @@ std::string Sample::title() const {
   return name + (form == Form::student ? ", as a student's" : "");
 }
 
-std::vector<Sample> catalogue_samples(const Ladder& ladder,
+std::vector<Sample> catalogue_samples(const Course& course,
                                       const std::vector<CatalogueEntry>& catalogue) {
-  return Samples(ladder, catalogue).make();
+  return Samples(course, catalogue).make();
 }
 
-void judge_samples(const Project& project, const Ladder& ladder, const std::vector<Sample>& samples,
+void judge_samples(const Project& project, const Course& course, const std::vector<Sample>& samples,
                    const CheckOptions& how,
                    const std::function<void(const SampleResult&)>& on_result) {
   const Workshop workshop(project, how.build);
@@ -233,12 +259,12 @@ void judge_samples(const Project& project, const Ladder& ladder, const std::vect
   constexpr size_t kBatch = 32;
   for (size_t from = 0; from < samples.size(); from += kBatch) {
     const auto batch = std::span(samples).subspan(from, std::min(kBatch, samples.size() - from));
-    auto pieces = pieces_of(ladder, batch);
+    auto pieces = pieces_of(course, batch);
     workshop.build(pieces);
     auto servers = servers_of(project, pieces);
     for (const auto& sample : batch) {
       const auto piece = std::ranges::find(pieces, piece_name(sample), &WorkPiece::name);
-      on_result(judge(project, ladder, sample, *piece, how, servers));
+      on_result(judge(project, course, sample, *piece, how, servers));
     }
   }
 }

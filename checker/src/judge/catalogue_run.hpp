@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "course/catalogue.hpp"
 #include "judge/check.hpp"
-#include "ladder/catalogue.hpp"
+#include "judge/workshop.hpp"
 
 namespace checker {
 
@@ -26,18 +27,19 @@ enum class Form {
 struct Sample {
   int todo = 0;  ///< 0: of no one in particular
   std::string name;
-  std::string text;
+  std::vector<NamedText> files;  ///< the job script, or the program's files, that with main() first
   Wanted wanted = Wanted::rejected;
   Form form = Form::solution;
   const Step* step = nullptr;
   bool quick = false;
-  bool job = false;                     ///< a job script; else a trainer
+  bool job = false;                     ///< a job script; else a program
   std::string words{};                  ///< the belief behind a wrong edit; why a variant is right
   std::map<int, std::string> states{};  ///< how TODOs must stand; of unfinished work
   std::string finding{};                ///< the first finding's id, where the entry says it
 
   /// "name", or "name, as a student's"
   std::string title() const;
+  std::string text() const { return text_of(files); }
 };
 
 struct SampleResult {
@@ -49,6 +51,7 @@ struct SampleResult {
   double deviation = 0;
   std::string problem{};                     ///< what is not as wanted, in a line; else empty
   std::string findings{};                    ///< "TODO 8 gradients_summed; TODO 9 same_order_again"
+  std::vector<Verdict> verdicts{};           ///< with every word
   std::vector<std::string> disagreements{};  ///< see Report
 
   bool fine() const { return as_wanted && blamed_rightly; }
@@ -56,12 +59,12 @@ struct SampleResult {
 
 /// Every step as given (rejected, by what it does), every solution, every wrong edit and variant,
 /// in both forms; unfinished work as a student's. Forms of a program follow each other.
-std::vector<Sample> catalogue_samples(const Ladder& ladder,
+std::vector<Sample> catalogue_samples(const Course& course,
                                       const std::vector<CatalogueEntry>& catalogue);
 
 /// Builds and judges them; told of each result as it comes. Of the options only device and build
 /// count.
-void judge_samples(const Project& project, const Ladder& ladder, const std::vector<Sample>& samples,
+void judge_samples(const Project& project, const Course& course, const std::vector<Sample>& samples,
                    const CheckOptions& how,
                    const std::function<void(const SampleResult&)>& on_result);
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "course/programs.hpp"
 #include "judge/compile.hpp"
 #include "judge/given.hpp"
 #include "judge/job_check.hpp"
 #include "judge/trainer_check.hpp"
 #include "judge/verdicts.hpp"
-#include "ladder/programs.hpp"
 #include "plan/plan.hpp"
 #include "process/build.hpp"
 #include "process/gpus.hpp"
@@ -33,51 +33,46 @@ struct Work {
 
 class Check {
  public:
-  Check(const Project& project, const Ladder& ladder, const Step& step, const CheckOptions& options)
+  Check(const Project& project, const Course& course, const Step& step, const CheckOptions& options)
       : project_(project),
-        ladder_(ladder),
+        course_(course),
         step_(step),
         options_(options),
-        source_(project.source / (options.solution ? "solutions" : "steps") / step.name /
-                "train.cpp") {
+        main_(course.program_of(step)),
+        source_(project.source / course.path_of(step, main_, options.solution)) {
     // A program that is judged by itself lies beside its text.
-    const auto beside = fs::path(options.program).parent_path() / "train.cpp";
+    const auto beside = fs::path(options.program).parent_path() / main_.name;
     shown_ = project.shown(source_);
     if (!options.program.empty()) shown_ = project.shown(source_ = fs::absolute(beside));
-    if (options.hand_in) source_ = options.hand_in->folder / "train.cpp";
+    if (options.hand_in) source_ = options.hand_in->folder / main_.name;
     report_.step = step.name;
     report_.solution = options.solution;
   }
 
   Report run() {
     const bool student = options_.student || (options_.program.empty() && !options_.solution);
-    const std::string text = trainer_text();
     const std::string job = job_text();
-    if (student && is_given_code(ladder_, ladder_.trainer, step_, text) &&
-        (job.empty() || is_given_code(ladder_, ladder_.job, step_, job))) {
-      return all_open();
-    }
+    const auto untouched = student ? untouched_by_the_student(job) : std::set<int>{};
+    if (student && nothing_done(job)) return all_open();
     if (options_.hand_in && only_the_job() && job_impossible()) {  // so nothing needs building
-      judge_job({}, job, untouched_todos(ladder_, ladder_.job, step_, job));
+      judge_job({}, job, untouched);
       return report_;
     }
     const auto begin_build = std::chrono::steady_clock::now();
     if (!build()) return report_;
     report_.build_seconds = since(begin_build);
     const auto begin = std::chrono::steady_clock::now();
-    const auto untouched = [&](const Source& source, const std::string& in) {
-      return student ? untouched_todos(ladder_, source, step_, in) : std::set<int>{};
-    };
     const TemporaryFolder temporary;
     Work work;
     work.folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
-    work.plan = make_plan(project_.build / "bin" / "replay",
-                          {.task = options_.task.empty() ? ladder_.task : options_.task,
-                           .seed = options_.seed != 0 ? options_.seed : fresh_seed(),
-                           .nodes = nodes_of_worlds()},
-                          work.folder, options_.servers);
-    if (options_.job_script.empty()) judge_trainer(work, untouched(ladder_.trainer, text));
-    if (!job.empty()) judge_job(work, job, untouched(ladder_.job, job));
+    work.plan =
+        make_plan(project_.build / "bin" / "replay",
+                  {.task = options_.task.empty() ? course_.chapter_of(step_).task : options_.task,
+                   .seed = options_.seed != 0 ? options_.seed : fresh_seed(),
+                   .nodes = nodes_of_worlds()},
+                  work.folder, options_.servers);
+    if (options_.job_script.empty()) judge_trainer(work, untouched);
+    if (!job.empty()) judge_job(work, job, untouched);
     not_checked();
     report_.judge_seconds = since(begin);
     return report_;
@@ -88,23 +83,43 @@ class Check {
     if (options_.on_stage) options_.on_stage(text);
   }
 
-  bool only_the_job() const {
-    return std::ranges::all_of(step_.todos,
-                               [&](int todo) { return ladder_.job.todos().contains(todo); });
+  bool only_the_job() const { return course_.todos_of(step_, false).empty(); }
+
+  // The student's text of one of the program's files.
+  std::string text_of(const CourseFile& file) const {
+    if (!options_.hand_in) return read_file(source_.parent_path() / file.name);
+    const auto found = options_.hand_in->files.find(file.name);
+    return found == options_.hand_in->files.end() ? "" : found->second;
   }
 
-  std::string trainer_text() const {
-    if (options_.hand_in) return options_.hand_in->trainer;
-    return options_.program.empty() || options_.student ? read_file(source_) : "";
+  // job: the job script's text, empty where it is not judged.
+  std::string text_of(const CourseFile& file, const std::string& job) const {
+    return file.kind == FileKind::job ? job : text_of(file);
+  }
+
+  std::set<int> untouched_by_the_student(const std::string& job) const {
+    std::set<int> all;
+    for (const auto* file : course_.student_files(step_)) {
+      if (file->kind == FileKind::job && job.empty()) continue;
+      all.merge(untouched_todos(course_, file->source, step_, text_of(*file, job)));
+    }
+    return all;
+  }
+
+  bool nothing_done(const std::string& job) const {
+    return std::ranges::all_of(course_.student_files(step_), [&](const CourseFile* file) {
+      return (file->kind == FileKind::job && job.empty()) ||
+             is_given_code(course_, file->source, step_, text_of(*file, job));
+    });
   }
 
   // Empty for a step without TODOs in its job script.
   std::string job_text() const {
-    if (options_.hand_in) return options_.hand_in->job;
+    const auto* job = course_.job_of(step_);
+    if (options_.hand_in) return job ? text_of(*job) : "";
     if (!options_.job_script.empty()) return options_.job_script;
-    if (!options_.program.empty() || !ladder_.edits_job(step_)) return "";
-    const auto folder = options_.solution ? fs::path("solutions") / step_.name : fs::path("sbatch");
-    return read_file(project_.source / folder / (step_.name + ".sbatch"));
+    if (!options_.program.empty() || !course_.edits_job(step_)) return "";
+    return read_file(project_.source / course_.path_of(step_, *job, options_.solution));
   }
 
   void add_verdict(int todo, State state, const std::string& reason, bool untried = false) {
@@ -121,7 +136,7 @@ class Check {
   bool build() {
     if (options_.hand_in) {
       stage("building");
-      program_ = options_.hand_in->folder / "train";
+      program_ = options_.hand_in->folder / kHandedInProgram;
       report_.compile_error = options_.hand_in->build();
     } else {
       build_own();
@@ -161,7 +176,7 @@ class Check {
   }
 
   void judge_trainer(const Work& work, const std::set<int>& untouched) {
-    const auto checked = check_trainer(project_, ladder_, step_,
+    const auto checked = check_trainer(project_, course_, step_,
                                        {.program = fs::absolute(program_),
                                         .source = source_,
                                         .shown = shown_,
@@ -174,8 +189,8 @@ class Check {
     report_.timeline = checked.timeline;
     report_.largest_deviation = checked.largest_deviation;
     report_.disagreements = checked.disagreements;
-    report_.verdicts =
-        to_verdicts(ladder_, ladder_.trainer, step_, checked.findings, untouched, checked.cut_off);
+    report_.verdicts = to_verdicts(course_, step_, course_.todos_of(step_, false), checked.findings,
+                                   untouched, checked.cut_off);
     for (const auto& [todo, reason] : checked.unjudged) leave_unjudged(todo, reason);
   }
 
@@ -195,8 +210,7 @@ class Check {
     const auto impossible =
         trains ? job_impossible() : std::optional<std::string>("the trainer is wrong");
     if (impossible) {
-      for (const int todo : step_.todos) {
-        if (!ladder_.job.todos().contains(todo)) continue;
+      for (const int todo : course_.todos_of(step_, true)) {
         const bool open = untouched.contains(todo);
         add_verdict(todo, open ? State::open : State::not_judged,
                     trains ? "it cannot be tried here" : *impossible, trains && !open);
@@ -205,13 +219,14 @@ class Check {
       return;
     }
     stage("running it as a job");
-    const auto findings = check_job(project_, ladder_, step_,
+    const auto findings = check_job(project_, course_, step_,
                                     {.script = script,
                                      .trainer = fs::absolute(program_),
                                      .plan = work.plan,
                                      .folder = work.folder,
                                      .box = options_.box});
-    auto verdicts = to_verdicts(ladder_, ladder_.job, step_, findings, untouched, false);
+    auto verdicts =
+        to_verdicts(course_, step_, course_.todos_of(step_, true), findings, untouched, false);
     report_.verdicts.insert(report_.verdicts.end(), std::make_move_iterator(verdicts.begin()),
                             std::make_move_iterator(verdicts.end()));
     report_.not_checked.emplace_back(
@@ -240,14 +255,15 @@ class Check {
     return worlds;
   }
 
-  // The ladder says which worlds pretend several nodes. GPUs are not shared, so there each rank has
-  // one of its own, on this node.
+  // The chapter says which worlds pretend several nodes. GPUs are not shared, so there each rank
+  // has one of its own, on this node.
   std::vector<std::vector<size_t>> nodes_of_worlds() {
     std::vector<std::vector<size_t>> all;
     for (const int world : worlds_to_run()) {
       const auto size = static_cast<size_t>(world);
-      const auto found = std::ranges::find(ladder_.worlds, size, &std::vector<size_t>::size);
-      const bool known = options_.device == "cpu" && found != ladder_.worlds.end();
+      const auto& worlds = course_.chapter_of(step_).worlds;
+      const auto found = std::ranges::find(worlds, size, &std::vector<size_t>::size);
+      const bool known = options_.device == "cpu" && found != worlds.end();
       all.push_back(known ? *found : std::vector<size_t>(size));
     }
     return all;
@@ -262,9 +278,10 @@ class Check {
   }
 
   const Project& project_;
-  const Ladder& ladder_;
+  const Course& course_;
   const Step& step_;
   const CheckOptions& options_;
+  const CourseFile& main_;  ///< the program's file with main()
   fs::path source_, program_;
   std::string shown_;  ///< the source
   Report report_;
@@ -288,9 +305,9 @@ const Finding* Report::first_finding() const {
   return first;
 }
 
-Report check_step(const Project& project, const Ladder& ladder, const Step& step,
+Report check_step(const Project& project, const Course& course, const Step& step,
                   const CheckOptions& options) {
-  return Check(project, ladder, step, options).run();
+  return Check(project, course, step, options).run();
 }
 
 }  // namespace checker

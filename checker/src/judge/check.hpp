@@ -2,24 +2,28 @@
 /// Judging one step: build it, run it at several worlds, look at what it did.
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "box/box.hpp"
+#include "course/course.hpp"
 #include "judge/verdict.hpp"
-#include "ladder/ladder.hpp"
 #include "process/fork_server.hpp"
 #include "support/project.hpp"
 
 namespace checker {
 
+constexpr const char* kHandedInProgram = "train";
+
 /// What somebody handed in for one step, in place of the project's files.
 struct HandIn {
-  std::string trainer, job;      ///< the files' texts; job is empty for a step without one
-  std::filesystem::path folder;  ///< where train.cpp lies, and the program gets built
-  /// Builds the program there, "train"; returns the compiler's first error, if there is one.
+  std::map<std::string, std::string> files;  ///< texts by the names of the chapter's files
+  std::filesystem::path folder;  ///< where the program's files lie, and the program gets built
+  /// Builds the program there, kHandedInProgram; returns the compiler's first error, if there is
+  /// one.
   std::function<std::optional<CompileError>()> build;
 };
 
@@ -27,7 +31,7 @@ struct CheckOptions {
   bool solution = false;       ///< judge the reference
   std::string device = "cpu";  ///< "cpu" over Gloo, "cuda" over NCCL
   std::vector<int> worlds = {1, 2, 3};
-  std::string task;     ///< to be judged with; empty: the ladder's
+  std::string task;     ///< to be judged with; empty: the course's
   uint64_t seed = 0;    ///< of the data; 0: another one each time (verify: added to each name)
   bool build = true;    ///< false: judge what was built before
   std::string program;  ///< judge this program instead of a step's target; implies !build
@@ -45,7 +49,7 @@ struct CheckOptions {
 
 /// Judges the program of one step. Throws Error where the checker itself cannot work (no compiler,
 /// disk full); whatever the student's program does ends up in the report.
-Report check_step(const Project& project, const Ladder& ladder, const Step& step,
+Report check_step(const Project& project, const Course& course, const Step& step,
                   const CheckOptions& options);
 
 }  // namespace checker

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <map>
 
-#include "ladder/render.hpp"
+#include "course/render.hpp"
 #include "support/common_lines.hpp"
 #include "support/text.hpp"
 
@@ -61,13 +61,13 @@ struct Given {
 };
 
 // solved: TODOs of the step whose code is in it already.
-Given given_of(const Ladder& ladder, const Source& source, const Step& step,
+Given given_of(const Course& course, const Source& source, const Step& step,
                const std::set<int>& solved = {}) {
   Given given;
   std::vector<int> numbers;  // of the source's lines
-  auto features = features_until(ladder, step, Rendering::step);
+  auto features = features_until(course, step, Rendering::step);
   for (const int todo : solved) {
-    const auto& own = ladder.todos.at(todo).features;
+    const auto& own = course.todos.at(todo).features;
     features.insert(own.begin(), own.end());
   }
   std::map<int, std::vector<size_t>> begins;
@@ -81,7 +81,7 @@ Given given_of(const Ladder& ladder, const Source& source, const Step& step,
   }
   for (const int todo : step.todos) {
     auto done = features;
-    const auto& own = ladder.todos.at(todo).features;
+    const auto& own = course.todos.at(todo).features;
     done.insert(own.begin(), own.end());
     std::set<int> stay;
     for (const auto& line : source.select(done)) stay.insert(line.number);
@@ -125,15 +125,15 @@ Changes changes_of(const Given& given, const std::vector<std::string>& lines) {
 
 }  // namespace
 
-bool is_given_code(const Ladder& ladder, const Source& source, const Step& step,
+bool is_given_code(const Course& course, const Source& source, const Step& step,
                    const std::string& text) {
-  return code_lines(text, source.comment()) == given_of(ladder, source, step).lines;
+  return code_lines(text, source.comment()) == given_of(course, source, step).lines;
 }
 
-std::set<int> untouched_todos(const Ladder& ladder, const Source& source, const Step& step,
+std::set<int> untouched_todos(const Course& course, const Source& source, const Step& step,
                               const std::string& text) {
   const auto lines = code_lines(text, source.comment());
-  const auto given = given_of(ladder, source, step);
+  const auto given = given_of(course, source, step);
   const auto changes = changes_of(given, lines);
   std::set<int> untouched;
   for (const auto& [todo, places] : given.places) {
@@ -144,7 +144,7 @@ std::set<int> untouched_todos(const Ladder& ladder, const Source& source, const 
     // solution.
     std::set<int> others(step.todos.begin(), step.todos.end());
     others.erase(todo);
-    const auto solved = given_of(ladder, source, step, others);
+    const auto solved = given_of(course, source, step, others);
     const auto additions = changes_of(solved, lines).added;
     if (std::ranges::none_of(solved.places.at(todo), [&](const auto& place) {
           return place.first == place.second && additions.contains(place.first);

@@ -59,7 +59,7 @@ std::optional<std::string> job_check_impossible(const Project& project) {
          ". Fix: run ./workbook prefetch, which installs what it needs.";
 }
 
-Findings check_job(const Project& project, const Ladder& ladder, const Step& step,
+Findings check_job(const Project& project, const Course& course, const Step& step,
                    const JobCheckOptions& options) {
   // The second is only looked at: how another job is told to meet.
   const std::vector<JobSite> sites{
@@ -76,7 +76,7 @@ Findings check_job(const Project& project, const Ladder& ladder, const Step& ste
   const auto& job = jobs.front();
   return judge_job({.job = job,
                     .other = jobs.back(),
-                    .ladder = ladder,
+                    .course = course,
                     .step = step,
                     .gpus_per_node = job_gpus_per_node(),
                     .reported = reported_by_first(job),

@@ -21,7 +21,7 @@ struct JobCheckOptions {
 std::optional<std::string> job_check_impossible(const Project& project);
 
 /// Throws Error where the lab itself fails.
-Findings check_job(const Project& project, const Ladder& ladder, const Step& step,
+Findings check_job(const Project& project, const Course& course, const Step& step,
                    const JobCheckOptions& options);
 
 }  // namespace checker

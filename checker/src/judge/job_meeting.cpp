@@ -110,7 +110,7 @@ std::optional<Finding> judge_meeting(const JobScene& scene) {
              "number."};
   }
   if (!wrong) return std::nullopt;
-  return Finding{scene.ladder.todo_of(feature::master),
+  return Finding{scene.course.todo_of(feature::master),
                  wrong->id,
                  wrong->what,
                  wrong->why,

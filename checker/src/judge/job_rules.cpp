@@ -41,7 +41,7 @@ class JobRules {
  private:
   void add(std::string_view name, const std::string& id, const std::string& what,
            const std::string& why, std::vector<std::string> evidence) {
-    findings_.push_back({scene_.ladder.todo_of(name), id, what, why, std::move(evidence), ""});
+    findings_.push_back({scene_.course.todo_of(name), id, what, why, std::move(evidence), ""});
   }
 
   // TODO 14: allotted by Slurm, and to be seen by the programs.

@@ -14,7 +14,7 @@ inline constexpr std::string_view gpus = "GPUS", master = "MASTER", torchrun = "
 struct JobScene {
   const JobSeen& job;    ///< with the trainer at work
   const JobSeen& other;  ///< the same script as another job
-  const Ladder& ladder;
+  const Course& course;
   const Step& step;
   size_t gpus_per_node;          ///< that a node has
   std::vector<double> reported;  ///< by rank 0

@@ -134,19 +134,17 @@ void Tally::add(const KeptResult& result) {
   }
 }
 
-fs::path published_results(const Project& project) {
-  return project.ladder() / "catalogue" / "results.tsv";
-}
+fs::path published_results(const Project& project) { return project.chapters() / "results.tsv"; }
 
-ResultKeys::ResultKeys(const Project& project, const Ladder& ladder) {
+ResultKeys::ResultKeys(const Project& project, const Course& course) {
   std::string todos;
-  for (const auto& [number, todo] : ladder.todos) {
+  for (const auto& [number, todo] : course.todos) {
     todos += std::to_string(number) + " " + todo.step + " " + join(todo.features, " ");
     for (const int needed : todo.needs) todos += " " + std::to_string(needed);
     todos += "\n";
   }
   judge_ = fingerprint_of(project.source,
-                          {"checker/src/evidence", "checker/src/judge", "checker/src/ladder",
+                          {"checker/src/evidence", "checker/src/judge", "checker/src/course",
                            "checker/src/plan", "checker/src/process", "checker/replay", "tasks",
                            "distributed_utils/include", "distributed_utils/src"}) +
            fingerprint(todos);
@@ -154,7 +152,7 @@ ResultKeys::ResultKeys(const Project& project, const Ladder& ladder) {
 }
 
 std::string ResultKeys::of(const Sample& sample, const std::string& device) const {
-  return fingerprint(sample.text + form_name(sample.form) + sample.step->name + device +
+  return fingerprint(sample.text() + form_name(sample.form) + sample.step->name + device +
                      wanted_name(sample.wanted) + (sample.job ? jobs_ : judge_));
 }
 

@@ -65,7 +65,7 @@ std::filesystem::path published_results(const Project& project);
 /// trainers' tasks and library.
 class ResultKeys {
  public:
-  ResultKeys(const Project& project, const Ladder& ladder);
+  ResultKeys(const Project& project, const Course& course);
   std::string of(const Sample& sample, const std::string& device) const;
 
  private:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ladder/ladder.hpp"
+#include "course/course.hpp"
 #include "process/ranks.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -123,13 +123,13 @@ std::vector<fs::path> Recipe::inputs(const Project& project) const {
 
 // Any trainer is built like any other, so the first step's solution serves for all.
 Recipe recipe_of(const Project& project) {
-  const auto ladder = load_ladder(project.ladder());
-  const auto& step = ladder.steps.front();
-  const std::string target = "solution_" + step.digits();
+  const auto course = load_course(project.chapters());
+  const auto& step = course.steps.front();
+  const std::string target = "solution_" + step.label();
+  const auto source = course.path_of(step, course.program_of(step), true).string();
   Recipe recipe;
-  recipe.source = (project.source / "solutions" / step.name / "train.cpp").string();
-  recipe.object =
-      "checker/CMakeFiles/" + target + ".dir/__/solutions/" + step.name + "/train.cpp.o";
+  recipe.source = (project.source / source).string();
+  recipe.object = "checker/CMakeFiles/" + target + ".dir/__/" + source + ".o";
   recipe.program = "bin/" + target;
   const auto commands = commands_for(project, {recipe.object, recipe.program});
   // Where tests are built warnings are errors, but not in what students write.

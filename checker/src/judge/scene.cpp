@@ -9,16 +9,16 @@
 namespace checker {
 
 bool Scene::expects(std::string_view name) const {
-  ladder.todo_of(name);  // a name misspelt in a rule is not one that the step does without
+  course.todo_of(name);  // a name misspelt in a rule is not one that the step does without
   return features.contains(std::string(name));
 }
 
 int Scene::blame(std::initializer_list<std::string_view> candidates) const {
   for (const auto name : candidates) {
-    const int todo = ladder.todo_of(name);
+    const int todo = course.todo_of(name);
     if (std::ranges::find(step.todos, todo) != step.todos.end()) return todo;
   }
-  return ladder.todo_of(*candidates.begin());
+  return course.todo_of(*candidates.begin());
 }
 
 bool Scene::ended_well() const {

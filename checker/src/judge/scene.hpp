@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "course/course.hpp"
 #include "judge/experiment.hpp"
 #include "judge/oracle.hpp"
 #include "judge/verdict.hpp"
-#include "ladder/ladder.hpp"
 #include "plan/plan.hpp"
 
 namespace checker {
@@ -18,7 +18,7 @@ namespace checker {
 /// Turns a collective's return addresses into "steps/…/train.cpp:48", or an empty text.
 using Locate = std::function<std::string(const RankSeen&, const CollectiveSeen&)>;
 
-/// The features of the ladder that rules know: what a TODO switches on, rather than its number.
+/// The features of the course that rules know: what a TODO switches on, rather than its number.
 namespace feature {
 inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER",
                                   training_loader = "TRAIN_LOADER",
@@ -31,7 +31,7 @@ struct Scene {
   const Trial& trial;
   const WorldTruth& truth;
   const Plan& plan;
-  const Ladder& ladder;
+  const Course& course;
   const Step& step;
   std::set<std::string> features;  ///< what a right program of this step has
   Locate locate;

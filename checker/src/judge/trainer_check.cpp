@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "box/enclosure.hpp"
+#include "course/render.hpp"
 #include "judge/experiment.hpp"
 #include "judge/oracle.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/symbols.hpp"
 #include "judge/timeline.hpp"
 #include "judge/traffic.hpp"
-#include "ladder/render.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -91,7 +91,7 @@ void add_unjudged(const Scene& scene, std::vector<Unjudged>& all) {
   };
   if (const auto why = missing_evidence(scene)) add(0, *why);
   if (scene.expects(feature::print0) && scene.run().ranks[0].lines_left_out > 0) {
-    add(scene.ladder.todo_of(feature::print0),
+    add(scene.course.todo_of(feature::print0),
         scene.where() + " rank 0 printed more lines than are read");
   }
   if (!scene.ended_well()) return;
@@ -128,7 +128,7 @@ std::vector<size_t> most_telling_first(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const Step& step,
+TrainerChecked check_trainer(const Project& project, const Course& course, const Step& step,
                              const TrainerCheckOptions& options) {
   auto arguments = options.plan.options;
   arguments.insert(arguments.end(), {"--device", options.device});
@@ -150,10 +150,10 @@ TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const
   const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {
     return symbols.locate(rank, collective);
   };
-  const auto features = features_until(ladder, step, Rendering::solution);
+  const auto features = features_until(course, step, Rendering::solution);
   TrainerChecked checked;
   for (const size_t i : most_telling_first(trials)) {
-    const Scene scene{trials[i], truth.worlds[i], options.plan, ladder, step, features, locate};
+    const Scene scene{trials[i], truth.worlds[i], options.plan, course, step, features, locate};
     add_unknown(checked.findings, judge_world(scene));
     add_unjudged(scene, checked.unjudged);
     if (!checked.timeline && !checked.findings.empty() && scene.world() > 1) {
@@ -167,7 +167,7 @@ TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const
   }
   // In a box nobody else uses the network.
   if (options.box) {
-    const int todo = ladder.todo_of(feature::setup);
+    const int todo = course.todo_of(feature::setup);
     if (const auto forged = missing_traffic(trials, passed, todo)) checked.findings = {*forged};
   }
   return checked;

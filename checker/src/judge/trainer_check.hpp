@@ -42,7 +42,7 @@ struct TrainerChecked {
 };
 
 /// Throws Error where the replay fails.
-TrainerChecked check_trainer(const Project& project, const Ladder& ladder, const Step& step,
+TrainerChecked check_trainer(const Project& project, const Course& course, const Step& step,
                              const TrainerCheckOptions& options);
 
 }  // namespace checker

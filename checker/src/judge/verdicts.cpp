@@ -19,20 +19,20 @@ bool is_open(int todo, const Findings& findings, const std::set<int>& untouched)
 }
 
 // A TODO without which this one cannot be judged and that is in trouble itself; 0: none.
-int waits_for(const Ladder& ladder, int todo, const FindingsByTodo& found) {
-  for (const int needed : ladder.todos.at(todo).needs) {
+int waits_for(const Course& course, int todo, const FindingsByTodo& found) {
+  for (const int needed : course.todos.at(todo).needs) {
     if (found.contains(needed)) return needed;
     if (needed >= todo) continue;
-    if (const int deeper = waits_for(ladder, needed, found)) return deeper;
+    if (const int deeper = waits_for(course, needed, found)) return deeper;
   }
   return 0;
 }
 
 class Verdicts {
  public:
-  Verdicts(const Ladder& ladder, const Findings& findings, const std::set<int>& untouched,
+  Verdicts(const Course& course, const Findings& findings, const std::set<int>& untouched,
            bool cut_off)
-      : ladder_(ladder), untouched_(untouched), cut_off_(cut_off) {
+      : course_(course), untouched_(untouched), cut_off_(cut_off) {
     for (const auto& finding : findings) found_[finding.todo].push_back(finding);
   }
 
@@ -40,7 +40,7 @@ class Verdicts {
     const auto own = found_.find(todo);
     const bool in_trouble = own != found_.end();
     const bool open = in_trouble && is_open(todo, own->second, untouched_);
-    const int waiting = waits_for(ladder_, todo, found_);
+    const int waiting = waits_for(course_, todo, found_);
     Verdict verdict{.todo = todo, .state = State::done, .findings = {}, .reason = ""};
     if (in_trouble && !open && (waiting == 0 || shown_all_the_same(own->second, waiting))) {
       verdict.state = State::wrong;
@@ -61,7 +61,7 @@ class Verdicts {
   void add_earlier(const Step& step, std::vector<Verdict>& verdicts) const {
     for (const auto& [todo, findings] : found_) {
       if (std::ranges::find(step.todos, todo) != step.todos.end()) continue;
-      const int waiting = waits_for(ladder_, todo, found_);
+      const int waiting = waits_for(course_, todo, found_);
       if (waiting != 0 && !shown_all_the_same(findings, waiting)) continue;
       verdicts.push_back({.todo = todo,
                           .state = State::wrong,
@@ -90,7 +90,7 @@ class Verdicts {
     return findings;
   }
 
-  const Ladder& ladder_;
+  const Course& course_;
   const std::set<int>& untouched_;
   bool cut_off_;
   FindingsByTodo found_;
@@ -98,14 +98,12 @@ class Verdicts {
 
 }  // namespace
 
-std::vector<Verdict> to_verdicts(const Ladder& ladder, const Source& source, const Step& step,
-                                 const Findings& findings, const std::set<int>& untouched,
-                                 bool cut_off) {
-  const Verdicts judged(ladder, findings, untouched, cut_off);
+std::vector<Verdict> to_verdicts(const Course& course, const Step& step,
+                                 const std::vector<int>& todos, const Findings& findings,
+                                 const std::set<int>& untouched, bool cut_off) {
+  const Verdicts judged(course, findings, untouched, cut_off);
   std::vector<Verdict> verdicts;
-  for (const int todo : step.todos) {
-    if (source.todos().contains(todo)) verdicts.push_back(judged.of(todo));
-  }
+  for (const int todo : todos) verdicts.push_back(judged.of(todo));
   judged.add_earlier(step, verdicts);
   return verdicts;
 }

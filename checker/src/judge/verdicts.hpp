@@ -8,12 +8,12 @@
 
 namespace checker {
 
-/// The verdicts of a step's TODOs in that file, then those of earlier ones that have findings.
+/// The verdicts of these TODOs of a step, then those of earlier ones that have findings.
 /// untouched: those at whose places the code is the given one (see judge/given.hpp). Such a TODO is
 /// open unless the program does something about it that is wrong. cut_off: the run of some world
 /// did not come to its end, so that nothing can be said of what came later.
-std::vector<Verdict> to_verdicts(const Ladder& ladder, const Source& source, const Step& step,
-                                 const Findings& findings, const std::set<int>& untouched,
-                                 bool cut_off);
+std::vector<Verdict> to_verdicts(const Course& course, const Step& step,
+                                 const std::vector<int>& todos, const Findings& findings,
+                                 const std::set<int>& untouched, bool cut_off);
 
 }  // namespace checker

@@ -45,6 +45,12 @@ class Lock {
 
 }  // namespace
 
+std::string text_of(std::span<const NamedText> files) {
+  std::string all;
+  for (const auto& file : files) all += file.text;
+  return all;
+}
+
 fs::path Workshop::folder_of(const WorkPiece& piece) const {
   return project_.build / "workshop" / piece.name;
 }
@@ -52,7 +58,7 @@ fs::path Workshop::folder_of(const WorkPiece& piece) const {
 bool Workshop::is_built(const WorkPiece& piece) const {
   const auto version = folder_of(piece) / kVersion;
   return fs::exists(folder_of(piece) / kProgram) && fs::exists(version) &&
-         trim(read_file(version)) == recipe_.version_of(piece.text);
+         trim(read_file(version)) == recipe_.version_of(text_of(piece.files));
 }
 
 std::vector<Workshop::Bundle> Workshop::bundles_of(const Bundle& pieces) const {
@@ -73,18 +79,19 @@ std::vector<Workshop::Bundle> Workshop::bundles_of(const Bundle& pieces) const {
 // Writes what is to be compiled. Returns one shell line that compiles, links and names the program
 // in the folder of each piece, to be run in the build folder.
 std::string Workshop::script_of(const Bundle& bundle) const {
-  std::vector<fs::path> folders;
+  std::vector<fs::path> folders, sources;
   std::vector<std::string> texts;
   for (const auto* piece : bundle) {
     folders.push_back(folder_of(*piece));
-    texts.push_back(piece->text);
     fs::remove_all(folders.back());
-    write_file(folders.back() / "train.cpp", piece->text);
+    for (const auto& file : piece->files) write_file(folders.back() / file.name, file.text);
+    sources.push_back(folders.back() / piece->files.front().name);
+    texts.push_back(text_of(piece->files));
   }
-  auto source = folders[0] / "train.cpp";
+  auto source = sources[0];
   if (bundle.front()->serves) {
     source = folders[0] / "bundle.cpp";
-    write_file(source, bundle_of(folders, texts, project_.source / kServed));
+    write_file(source, bundle_of(sources, texts, project_.source / kServed));
   }
   const auto object = (folders[0] / "train.o").string(), raw = (folders[0] / "train.new").string();
   auto script =
@@ -132,7 +139,7 @@ std::vector<Workshop::Bundle> Workshop::build(std::vector<Bundle> bundles) const
 void Workshop::build(std::span<WorkPiece> pieces) const {
   for (auto& piece : pieces) {
     piece.program = folder_of(piece) / kProgram;
-    piece.serves = fits_a_bundle(piece.text);
+    piece.serves = piece.files.size() == 1 && fits_a_bundle(piece.files.front().text);
     if (!builds_ && !fs::exists(piece.program)) {
       throw Error(piece.name + " was not built. Fix: leave --no-build out.");
     }

@@ -12,9 +12,17 @@
 
 namespace checker {
 
+/// A file of a program, and what it says.
+struct NamedText {
+  std::string name, text;
+};
+
+/// All that the files say, one after the other.
+std::string text_of(std::span<const NamedText> files);
+
 struct WorkPiece {
-  std::string name;  ///< of its folder in <build>/workshop
-  std::string text;
+  std::string name;              ///< of its folder in <build>/workshop
+  std::vector<NamedText> files;  ///< the program's, that with main() first
   // Set by Workshop::build.
   std::filesystem::path program{};    ///< empty if it did not build
   bool serves = false;                ///< it can be a fork server

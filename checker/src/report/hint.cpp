@@ -2,12 +2,12 @@
 
 namespace checker {
 
-std::vector<std::string> hint_lines(const Ladder& ladder, const Todo& todo, bool explanation,
+std::vector<std::string> hint_lines(const Course& course, const Todo& todo, bool explanation,
                                     const Look& look) {
   using terminal::Style;
   const auto number = std::to_string(todo.number);
   std::vector<std::string> lines{look.styled(Style::bold, "TODO " + number) + "  " + todo.title};
-  lines.push_back(look.styled(Style::dim, ladder.file_of(todo).string()));
+  lines.push_back(look.styled(Style::dim, course.file_of(todo).string()));
   lines.emplace_back();
   append(lines, paragraphs(explanation ? todo.explanation : todo.hint, 2, look));
   return lines;

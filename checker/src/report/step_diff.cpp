@@ -6,12 +6,12 @@
 
 namespace checker {
 
-std::vector<std::string> step_diff(const Project& project, const Ladder& ladder, const Step& step,
+std::vector<std::string> step_diff(const Project& project, const Course& course, const Step& step,
                                    const Look& look) {
   using terminal::Style;
   std::vector<std::string> lines;
   bool differs = false;
-  for (const auto& file : step_files(ladder, step)) {
+  for (const auto& file : step_files(course, step)) {
     const auto diff = code_diff(read_file(project.source / file.path), file.solved, file.comment);
     if (!lines.empty()) lines.emplace_back();
     if (diff.empty()) {

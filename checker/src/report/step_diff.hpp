@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "ladder/ladder.hpp"
+#include "course/course.hpp"
 #include "report/look.hpp"
 #include "support/project.hpp"
 
@@ -10,7 +10,7 @@ namespace checker {
 
 /// What differs between the student's files of a step and the solution, with a plain word before it
 /// that this is the solution.
-std::vector<std::string> step_diff(const Project& project, const Ladder& ladder, const Step& step,
+std::vector<std::string> step_diff(const Project& project, const Course& course, const Step& step,
                                    const Look& look);
 
 }  // namespace checker

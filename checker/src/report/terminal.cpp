@@ -55,10 +55,10 @@ std::string note_on(const Verdict& verdict, const Todo& todo, const Report& repo
   return "of step " + todo.step + (note.empty() ? "" : "; " + note);
 }
 
-// A TODO that a newer course brought and this ladder lacks cannot be: the judge goes by the ladder.
+// A TODO that a newer course brought and this course lacks cannot be: the judge goes by the course.
 void append_verdict(std::vector<std::string>& lines, const Verdict& verdict, const Report& report,
-                    const Ladder& ladder, const Look& look) {
-  const auto& todo = ladder.todos.at(verdict.todo);
+                    const Course& course, const Look& look) {
+  const auto& todo = course.todos.at(verdict.todo);
   append(lines, todo_lines(todo, verdict.state, note_on(verdict, todo, report), look));
   const bool last = &verdict == &report.verdicts.back();
   for (const auto& finding : verdict.findings) {
@@ -86,16 +86,16 @@ std::vector<std::string> todo_lines(const Todo& todo, State state, const std::st
   return lines;
 }
 
-std::vector<std::string> report_lines(const Report& report, const Ladder& ladder,
+std::vector<std::string> report_lines(const Report& report, const Course& course,
                                       const Look& look) {
   if (report.compile_error) return compile_error_lines(*report.compile_error, look);
-  const auto& step = ladder.step(report.step);
+  const auto& step = course.step(report.step);
   const auto name = look.styled(Style::bold, step.name);
   std::vector<std::string> lines{name + "  " + (report.solution ? "the solution: " : "") +
                                  step.title};
   lines.emplace_back();
   for (const auto& verdict : report.verdicts) {
-    append_verdict(lines, verdict, report, ladder, look);
+    append_verdict(lines, verdict, report, course, look);
   }
   if (report.not_checked.empty()) return lines;
   lines.emplace_back();
@@ -104,15 +104,15 @@ std::vector<std::string> report_lines(const Report& report, const Ladder& ladder
   return lines;
 }
 
-std::vector<std::string> next_lines(const Ladder& ladder, std::optional<int> todo, const Look& look,
+std::vector<std::string> next_lines(const Course& course, std::optional<int> todo, const Look& look,
                                     const Step* program) {
   if (!todo) return {"All TODOs of the course are done."};
-  const auto& next = ladder.todos.at(*todo);
+  const auto& next = course.todos.at(*todo);
   const auto number = std::to_string(*todo);
   // What an earlier step left to do stands ready-made, without its text, in a later one.
   const bool elsewhere = program && program->name != next.step;
-  const auto file =
-      elsewhere ? "steps/" + program->name + "/train.cpp" : ladder.file_of(next).string();
+  const auto file = elsewhere ? course.path_of(*program, course.source_of(next), false).string()
+                              : course.file_of(next).string();
   std::vector<std::string> lines =
       hanging_line("Next is TODO " + number + ", " + next.title + ":", 0, look);
   lines.push_back("  edit   " + look.styled(Style::bold, file) +

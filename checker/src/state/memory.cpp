@@ -91,13 +91,13 @@ Memory recall(const Project& project) {
   return memory;
 }
 
-std::string remember(const Project& project, const Ladder& ladder, const Report& report,
+std::string remember(const Project& project, const Course& course, const Report& report,
                      const Fingerprints& fingerprints) {
   std::string remark;
   auto memory = read_memory(project, remark);
   if (!memory) return remark;
-  for (const auto& [number, verdict] : own_verdicts(ladder.step(report.step), report)) {
-    const auto file = ladder.file_of(ladder.todos.at(number));
+  for (const auto& [number, verdict] : own_verdicts(course.step(report.step), report)) {
+    const auto file = course.file_of(course.todos.at(number));
     const auto print = fingerprints.find(file);
     auto& entry = (*memory)["todos"][std::to_string(number)];
     entry = {{"state", name_of(verdict.state)},

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
+#include "course/course.hpp"
 #include "judge/verdict.hpp"
-#include "ladder/ladder.hpp"
 #include "state/step_files.hpp"
 #include "support/project.hpp"
 
@@ -29,7 +29,7 @@ Memory recall(const Project& project);
 
 /// Notes the verdicts on the step's own TODOs of a report about the texts with these fingerprints;
 /// what else the file holds stays. Returns a remark if it could not, else nothing.
-std::string remember(const Project& project, const Ladder& ladder, const Report& report,
+std::string remember(const Project& project, const Course& course, const Report& report,
                      const Fingerprints& fingerprints);
 
 }  // namespace checker

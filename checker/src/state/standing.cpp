@@ -23,13 +23,13 @@ Standing standing_of(const std::string& present, const StepFile& file,
 
 }  // namespace
 
-Standings standings(const Project& project, const Ladder& ladder, const Memory& memory) {
+Standings standings(const Project& project, const Course& course, const Memory& memory) {
   Standings all;
-  for (const auto& step : ladder.steps) {
-    for (const auto& file : step_files(ladder, step)) {
+  for (const auto& step : course.steps) {
+    for (const auto& file : step_files(course, step)) {
       const auto present = fingerprint_of(project, file.path);
       for (const int number : step.todos) {
-        if (ladder.file_of(ladder.todos.at(number)) != file.path) continue;
+        if (course.file_of(course.todos.at(number)) != file.path) continue;
         const auto known = memory.todos.find(number);
         all[number] =
             standing_of(present, file, known == memory.todos.end() ? nullptr : &known->second);

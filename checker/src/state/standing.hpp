@@ -20,8 +20,8 @@ struct Standing {
 
 using Standings = std::map<int, Standing>;
 
-/// One for each TODO of the ladder.
-Standings standings(const Project& project, const Ladder& ladder, const Memory& memory);
+/// One for each TODO of the course.
+Standings standings(const Project& project, const Course& course, const Memory& memory);
 
 /// The first TODO to work on; if all that are left wait for something, the first of these; none if
 /// all are done. `after`: search from the TODO behind this one, and from the first one then.

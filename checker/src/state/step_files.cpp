@@ -1,6 +1,8 @@
 #include "state/step_files.hpp"
 
-#include "ladder/render.hpp"
+#include <algorithm>
+
+#include "course/render.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -11,33 +13,30 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path trainer_name = "train.cpp";
-
-fs::path trainer_file(const Step& step) { return fs::path("steps") / step.name / trainer_name; }
-fs::path job_file(const Step& step) { return fs::path("sbatch") / (step.name + ".sbatch"); }
-
 // The reference starts its own program; the student's file starts the student's.
-std::string solved_text(const Ladder& ladder, const Source& source, const Step& step) {
-  return replaced(render(ladder, source, step, Rendering::solution), "bin/solution_", "bin/step_");
+std::string solved_text(const Course& course, const CourseFile& file, const Step& step) {
+  return replaced(render(course, file, step, Rendering::solution), "bin/solution_", "bin/step_");
 }
 
 }  // namespace
 
-std::vector<StepFile> step_files(const Ladder& ladder, const Step& step) {
-  const auto solutions = fs::path("solutions") / step.name;
-  const auto make = [&](const Source& source, const fs::path& path) {
-    return StepFile{path, solutions / path.filename(), source.comment(),
-                    render(ladder, source, step, Rendering::step),
-                    solved_text(ladder, source, step)};
-  };
-  std::vector<StepFile> files{make(ladder.trainer, trainer_file(step))};
-  if (ladder.edits_job(step)) files.push_back(make(ladder.job, job_file(step)));
+std::vector<StepFile> step_files(const Course& course, const Step& step) {
+  std::vector<StepFile> files;
+  for (const auto* file : course.student_files(step)) {
+    files.push_back({course.path_of(step, *file, false), course.path_of(step, *file, true),
+                     file->source.comment(), render(course, *file, step, Rendering::step),
+                     solved_text(course, *file, step)});
+  }
   return files;
 }
 
-std::vector<fs::path> step_paths(const Ladder& ladder, const Step& step) {
-  if (ladder.edits_job(step)) return {job_file(step), trainer_file(step)};
-  return {trainer_file(step)};
+std::vector<fs::path> step_paths(const Course& course, const Step& step) {
+  std::vector<fs::path> paths;
+  for (const auto* file : course.student_files(step)) {
+    paths.push_back(course.path_of(step, *file, false));
+  }
+  std::ranges::sort(paths);
+  return paths;
 }
 
 std::string fingerprint_of(const Project& project, const fs::path& file) try {
@@ -46,9 +45,9 @@ std::string fingerprint_of(const Project& project, const fs::path& file) try {
   return "";
 }
 
-Fingerprints take_fingerprints(const Project& project, const Ladder& ladder, const Step& step) {
+Fingerprints take_fingerprints(const Project& project, const Course& course, const Step& step) {
   Fingerprints fingerprints;
-  for (const auto& path : step_paths(ladder, step)) {
+  for (const auto& path : step_paths(course, step)) {
     fingerprints[path] = fingerprint_of(project, path);
   }
   return fingerprints;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ladder/ladder.hpp"
+#include "course/course.hpp"
 #include "support/project.hpp"
 
 namespace checker {
@@ -19,17 +19,17 @@ struct StepFile {
   std::string solved;              ///< the reference, rendered for the student's program
 };
 
-/// The trainer, and the job script if any of the step's TODOs is done in it.
-std::vector<StepFile> step_files(const Ladder& ladder, const Step& step);
+/// The program's files, and the job script if any of the step's TODOs is done in it.
+std::vector<StepFile> step_files(const Course& course, const Step& step);
 
 /// The paths of these files, which costs nothing.
-std::vector<std::filesystem::path> step_paths(const Ladder& ladder, const Step& step);
+std::vector<std::filesystem::path> step_paths(const Course& course, const Step& step);
 
 /// Fingerprints of files by their paths from the project's folder; "" for one that cannot be read.
 using Fingerprints = std::map<std::filesystem::path, std::string>;
 
 /// The fingerprints of the step's files now.
-Fingerprints take_fingerprints(const Project& project, const Ladder& ladder, const Step& step);
+Fingerprints take_fingerprints(const Project& project, const Course& course, const Step& step);
 
 /// That of one file; "" if it cannot be read.
 std::string fingerprint_of(const Project& project, const std::filesystem::path& file);

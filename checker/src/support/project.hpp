@@ -12,7 +12,7 @@ struct Project {
   std::string ctest = "ctest";
   std::string ninja = "ninja";
 
-  std::filesystem::path ladder() const { return source / "checker" / "ladder"; }
+  std::filesystem::path chapters() const { return source / "checker" / "chapters"; }
   /// A path as people say it: from the project's folder if it lies in there.
   std::string shown(const std::filesystem::path& path) const;
 };

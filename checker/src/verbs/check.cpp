@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ladder/programs.hpp"
+#include "course/programs.hpp"
 #include "report/terminal.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -55,7 +55,7 @@ class CheckCall {
       : project_(project),
         judge_(judge),
         options_(std::move(options)),
-        ladder_(load_ladder(project.ladder())) {}
+        course_(load_course(project.chapters())) {}
 
   int run(const Arguments& words) {
     const auto steps = chosen(words);
@@ -66,7 +66,7 @@ class CheckCall {
     for (const auto* step : steps) {
       const auto report = judge(*step);
       passed = passed && report.passed();
-      for (const auto& line : report_lines(report, ladder_, look_)) terminal::say(line);
+      for (const auto& line : report_lines(report, course_, look_)) terminal::say(line);
       terminal::say("");
       if (!mend && !report.compile_error && (mend = todo_to_mend(report))) where = step;
       if (steps.size() == 1 && report.compile_error) return 1;
@@ -79,15 +79,15 @@ class CheckCall {
   std::vector<const Step*> chosen(const Arguments& words) {
     std::vector<const Step*> steps;
     if (words.empty()) {
-      const auto next = next_todo(present_standings(project_, ladder_));
-      if (next) return {&ladder_.step(ladder_.todos.at(*next).step)};
+      const auto next = next_todo(present_standings(project_, course_));
+      if (next) return {&course_.step(course_.todos.at(*next).step)};
       terminal::say("All TODOs are done. To judge them again: ./workbook check all");
     } else if (words == Arguments{"all"}) {
-      for (const auto& step : ladder_.steps) {
+      for (const auto& step : course_.steps) {
         if (!step.todos.empty()) steps.push_back(&step);
       }
     } else {
-      const auto& step = named_step(ladder_, words);
+      const auto& step = named_step(course_, words);
       if (!step.todos.empty()) return {&step};
       terminal::say("Step " + step.name + " has no TODOs: there is nothing to judge.");
     }
@@ -95,16 +95,16 @@ class CheckCall {
   }
 
   Report judge(const Step& step) {
-    const auto before = take_fingerprints(project_, ladder_, step);
+    const auto before = take_fingerprints(project_, course_, step);
     const bool worth_remembering = remembers(step);
-    terminal::Stage stage("judging step " + step.digits());
+    terminal::Stage stage("judging step " + step.label());
     auto options = options_;
     options.on_stage = [&](std::string_view text) { stage.note(text); };
-    auto report = judge_(ladder_, step, options);
+    auto report = judge_(course_, step, options);
     stage.done();
     terminal::say("");
     if (!worth_remembering) return report;
-    const auto remark = remember(project_, ladder_, report, before);
+    const auto remark = remember(project_, course_, report, before);
     if (!remark.empty()) terminal::say(remark + "\n");
     return report;
   }
@@ -116,7 +116,7 @@ class CheckCall {
     std::error_code error;
     const auto built =
         std::filesystem::last_write_time(find_program(project_, step, false).file, error);
-    for (const auto& [file, ignored] : take_fingerprints(project_, ladder_, step)) {
+    for (const auto& [file, ignored] : take_fingerprints(project_, course_, step)) {
       if (error || std::filesystem::last_write_time(project_.source / file, error) > built) {
         return false;
       }
@@ -126,28 +126,28 @@ class CheckCall {
 
   // mend: what is to be mended in the program of this step, if anything is.
   void say_what_is_next(const Step& step, std::optional<int> mend, bool several) {
-    const auto all = present_standings(project_, ladder_);
+    const auto all = present_standings(project_, course_);
     if (several) {
       const auto todos = all_todos();
       terminal::say(std::to_string(count_done(all, todos)) + " of " +
                     count_of(todos.size(), "TODO") + (todos.size() == 1 ? " is" : " are") +
                     " done.");
     }
-    const auto lines = mend ? next_lines(ladder_, mend, look_, &step)
-                            : next_lines(ladder_, next_todo(all, step.todos.back()), look_);
+    const auto lines = mend ? next_lines(course_, mend, look_, &step)
+                            : next_lines(course_, next_todo(all, step.todos.back()), look_);
     for (const auto& line : lines) terminal::say(line);
   }
 
   std::vector<int> all_todos() const {
     std::vector<int> todos;
-    for (const auto& [number, ignored] : ladder_.todos) todos.push_back(number);
+    for (const auto& [number, ignored] : course_.todos) todos.push_back(number);
     return todos;
   }
 
   const Project& project_;
   const Judge& judge_;
   const CheckOptions options_;
-  const Ladder ladder_;
+  const Course course_;
   const Look look_ = present_look();
 };
 

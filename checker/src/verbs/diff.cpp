@@ -19,9 +19,9 @@ int run_diff(const Project& project, const Arguments& arguments) {
   if (!parsed) return 0;
   if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook diff 02.");
 
-  const auto ladder = load_ladder(project.ladder());
-  const auto& step = named_step(ladder, (*parsed)["step"].as<std::vector<std::string>>());
-  for (const auto& line : step_diff(project, ladder, step, present_look())) terminal::say(line);
+  const auto course = load_course(project.chapters());
+  const auto& step = named_step(course, (*parsed)["step"].as<std::vector<std::string>>());
+  for (const auto& line : step_diff(project, course, step, present_look())) terminal::say(line);
   return 0;
 }
 

@@ -34,7 +34,7 @@ constexpr std::array<Verb, 26> table{
      {"endure", "kill runs and damage checkpoints: does training survive?", run_endure},
      {"golden", "compare what solutions compute with what they did before", run_golden},
      {"bench", "time training steps beside Python's, on one rank and on more", run_bench},
-     {"render", "make steps, solutions and job scripts from the ladder", run_render},
+     {"render", "make steps, solutions and job scripts from the course", run_render},
      {"judge-hand-in", "", run_judge_hand_in},
      {"run-jobs", "", run_run_jobs},
      {"unpack-hand-in", "", run_unpack_hand_in}}};

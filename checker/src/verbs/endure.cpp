@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "course/programs.hpp"
 #include "lab/impossible.hpp"
-#include "ladder/programs.hpp"
 #include "process/build.hpp"
 #include "process/gpus.hpp"
 #include "support/error.hpp"
@@ -62,8 +62,8 @@ int run_endure(const Project& project, const Arguments& arguments) {
   if (device == "cuda" && gpus_here() == 0) {
     throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
   }
-  const auto ladder = load_ladder(project.ladder());
-  const auto program = find_program(project, ladder.steps.back(), true);
+  const auto course = load_course(project.chapters());
+  const auto program = find_program(project, course.steps.back(), true);
   if (!parsed->count("no-build")) {
     build_targets(project, {&program.target, 1}, "building " + program.target);
   }
@@ -76,7 +76,7 @@ int run_endure(const Project& project, const Arguments& arguments) {
   };
   auto kills = with("kills"), damages = with("damages");
   endure::ChaosOptions chaos{
-      .trials = with("chaos"), .ladder = project.ladder(), .venv = project.source / ".venv"};
+      .trials = with("chaos"), .course = project.chapters(), .venv = project.source / ".venv"};
   if (const auto why = lab_impossible(); why && chaos.trials.count > 0) {
     terminal::say("  no chaos: " + *why);
     chaos.trials.count = 0;

@@ -2,10 +2,10 @@
 #include <array>
 #include <cstdio>
 
+#include "course/programs.hpp"
 #include "golden/compare.hpp"
 #include "golden/other_commit.hpp"
 #include "golden/runs.hpp"
-#include "ladder/programs.hpp"
 #include "process/build.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -32,9 +32,9 @@ fs::path results_of(const Project& project) {
 }
 
 // The solutions that a checkout has.
-std::vector<Program> solutions_in(const Project& project, const Ladder& ladder) {
+std::vector<Program> solutions_in(const Project& project, const Course& course) {
   std::vector<Program> programs;
-  for (const auto& step : ladder.steps) {
+  for (const auto& step : course.steps) {
     if (fs::exists(project.source / "solutions" / step.name)) {
       programs.push_back(find_program(project, step, /*solution=*/true));
     }
@@ -141,9 +141,9 @@ void keep_common(std::vector<Program>& ours, std::vector<Program>& theirs) {
   }
 }
 
-int compare_with_commit(const Project& project, const Ladder& ladder, const std::string& commit) {
+int compare_with_commit(const Project& project, const Course& course, const std::string& commit) {
   const golden::OtherCommit other(project, commit);
-  auto ours = solutions_in(project, ladder), theirs = solutions_in(other.project(), ladder);
+  auto ours = solutions_in(project, course), theirs = solutions_in(other.project(), course);
   keep_common(ours, theirs);
   build(other.project(), theirs, other.name());
   const auto before = run(theirs, config_of(project), other.name());
@@ -179,11 +179,11 @@ int run_golden(const Project& project, const Arguments& arguments) {
   if (parsed->count("update") && parsed->count("against")) {
     throw UsageError("--update and --against exclude each other.");
   }
-  const auto ladder = load_ladder(project.ladder());
-  const auto programs = solutions_in(project, ladder);
+  const auto course = load_course(project.chapters());
+  const auto programs = solutions_in(project, course);
   if (!parsed->count("no-build")) build(project, programs, "the solutions", {"replay"});
   if (parsed->count("against")) {
-    return compare_with_commit(project, ladder, (*parsed)["against"].as<std::string>());
+    return compare_with_commit(project, course, (*parsed)["against"].as<std::string>());
   }
   const auto key = golden::key_here(project);
   return parsed->count("update") ? update(project, key, programs)

@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "box/box.hpp"
+#include "course/version.hpp"
 #include "grade/grading.hpp"
 #include "grade/render.hpp"
-#include "ladder/version.hpp"
 #include "process/build.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -65,9 +65,9 @@ void write_reports(const grade::ClassReport& report, const fs::path& output) {
   write_file(output / "report.html", grade::to_html(report));
 }
 
-std::set<int> todos_of(const Ladder& ladder) {
+std::set<int> todos_of(const Course& course) {
   std::set<int> todos;
-  for (const auto& [number, ignored] : ladder.todos) todos.insert(number);
+  for (const auto& [number, ignored] : course.todos) todos.insert(number);
   return todos;
 }
 
@@ -98,14 +98,14 @@ int run_grade(const Project& project, const Arguments& arguments) {
   if (!parsed->count("output")) throw UsageError("Where to? --output OUT");
   const bool unsafe = parsed->count("unsafe") > 0;
   if (!unsafe) refuse_without_a_box();
-  const auto ladder = load_ladder(project.ladder());
+  const auto course = load_course(project.chapters());
   grade::GradingOptions options{.folder = fs::absolute((*parsed)["what"].as<std::string>()),
                                 .output = fs::absolute((*parsed)["output"].as<std::string>()),
-                                .scheme = grade::plain_scheme(todos_of(ladder)),
+                                .scheme = grade::plain_scheme(todos_of(course)),
                                 .jobs = grade::fitting_jobs(),
                                 .unsafe = unsafe};
   if (parsed->count("scheme")) {
-    options.scheme = grade::read_scheme((*parsed)["scheme"].as<std::string>(), todos_of(ladder));
+    options.scheme = grade::read_scheme((*parsed)["scheme"].as<std::string>(), todos_of(course));
   }
   if (parsed->count("jobs")) options.jobs = std::max<size_t>(1, (*parsed)["jobs"].as<size_t>());
   expect_plain(options.output);
@@ -115,9 +115,9 @@ int run_grade(const Project& project, const Arguments& arguments) {
   }
   fs::create_directories(options.output);
   grade::Store store(options.output / "results.db");
-  const auto course = course_version(project);
-  expect_ours(store, course, options.output, parsed->count("resume") > 0);
-  store.set("course", course);
+  const auto version = course_version(project);
+  expect_ours(store, version, options.output, parsed->count("resume") > 0);
+  store.set("course", version);
 
   const std::vector<std::string> needed{"replay", "solution_01"};
   build_targets(project, needed, "building what programs are made with");
@@ -125,7 +125,7 @@ int run_grade(const Project& project, const Arguments& arguments) {
   options.on_progress = [&](size_t done, size_t all, std::string_view what) {
     stage.note(bar(done, all) + std::string(what));
   };
-  const auto report = grade::grade_class(project, ladder, hand_ins, store, options);
+  const auto report = grade::grade_class(project, course, hand_ins, store, options);
   stage.done();
   write_reports(report, options.output);
   terminal::say("");

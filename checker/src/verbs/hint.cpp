@@ -16,18 +16,18 @@ int run_hint(const Project& project, const Arguments& arguments) {
                             "Without a number: on the first TODO that is not done.", arguments);
   if (!parsed) return 0;
 
-  const auto ladder = load_ladder(project.ladder());
+  const auto course = load_course(project.chapters());
   const Todo* todo = nullptr;
   if (parsed->count("todo")) {
-    todo = named_todo(ladder, (*parsed)["todo"].as<std::vector<std::string>>(), true);
-  } else if (const auto next = next_todo(present_standings(project, ladder))) {
-    todo = &ladder.todos.at(*next);
+    todo = named_todo(course, (*parsed)["todo"].as<std::vector<std::string>>(), true);
+  } else if (const auto next = next_todo(present_standings(project, course))) {
+    todo = &course.todos.at(*next);
   } else {
     throw UsageError("All TODOs are done. Which one? For example: ./workbook hint 5.");
   }
   const auto look = present_look();
   const bool more = parsed->count("more") > 0;
-  for (const auto& line : hint_lines(ladder, *todo, more, look)) terminal::say(line);
+  for (const auto& line : hint_lines(course, *todo, more, look)) terminal::say(line);
   const auto number = std::to_string(todo->number);
   terminal::say("");
   if (!more) terminal::say("What is behind it: ./workbook hint " + number + " --more");

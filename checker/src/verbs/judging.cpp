@@ -3,8 +3,8 @@
 namespace checker {
 
 Judge judge_of(const Project& project) {
-  return [&project](const Ladder& ladder, const Step& step, const CheckOptions& options) {
-    return check_step(project, ladder, step, options);
+  return [&project](const Course& course, const Step& step, const CheckOptions& options) {
+    return check_step(project, course, step, options);
   };
 }
 

@@ -2,14 +2,14 @@
 /// What check and watch share: the judge, and remembering what it said.
 #include <functional>
 
+#include "course/course.hpp"
 #include "judge/check.hpp"
-#include "ladder/ladder.hpp"
 #include "support/project.hpp"
 
 namespace checker {
 
 /// Judges one step; tests put another in place of check_step.
-using Judge = std::function<Report(const Ladder&, const Step&, const CheckOptions&)>;
+using Judge = std::function<Report(const Course&, const Step&, const CheckOptions&)>;
 
 /// check_step for this project, which must outlive it.
 Judge judge_of(const Project& project);

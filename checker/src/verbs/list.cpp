@@ -1,4 +1,4 @@
-#include "ladder/ladder.hpp"
+#include "course/course.hpp"
 #include "report/terminal.hpp"
 #include "terminal/terminal.hpp"
 #include "verbs/options.hpp"
@@ -10,17 +10,17 @@ int run_list(const Project& project, const Arguments& arguments) {
   const cxxopts::Options options("./workbook list", "Shows the steps and how their TODOs stand.\n");
   if (!parse(options, "", "", arguments)) return 0;
 
-  const auto ladder = load_ladder(project.ladder());
-  const auto all = present_standings(project, ladder);
+  const auto course = load_course(project.chapters());
+  const auto all = present_standings(project, course);
   const auto look = present_look();
-  for (const auto& step : ladder.steps) {
+  for (const auto& step : course.steps) {
     std::string name = step.name;
     name.resize(20, ' ');
     terminal::say(terminal::styled(terminal::Style::bold, name) + step.title);
     for (const int number : step.todos) {
       const auto& standing = all.at(number);
       for (const auto& line :
-           todo_lines(ladder.todos.at(number), standing.state, standing.note, look)) {
+           todo_lines(course.todos.at(number), standing.state, standing.note, look)) {
         terminal::say(line);
       }
     }

@@ -1,7 +1,7 @@
 #include <poll.h>
 
 #include "console/terminal.hpp"
-#include "ladder/programs.hpp"
+#include "course/programs.hpp"
 #include "monitor/compare.hpp"
 #include "monitor/csv.hpp"
 #include "monitor/live.hpp"
@@ -41,13 +41,13 @@ fs::path folder_of(const Project& project, const std::string& name) {
   std::error_code ignored;
   if (fs::exists(name, ignored) || name.find('/') != std::string::npos) return name;
   if (const auto job = output_of_job(project, name); !job.empty()) return job;
-  const auto ladder = load_ladder(project.ladder());
-  const auto& step = ladder.step(name);
+  const auto course = load_course(project.chapters());
+  const auto& step = course.step(name);
   const auto own = find_program(project, step, /*solution=*/false).output;
   const auto reference = find_program(project, step, /*solution=*/true).output;
   if (!has_records(own) && !has_records(reference)) {
-    throw Error("No run of step " + step.digits() + " was recorded yet. Mend: ./workbook run " +
-                step.digits() + ".");
+    throw Error("No run of step " + step.label() + " was recorded yet. Mend: ./workbook run " +
+                step.label() + ".");
   }
   const auto written = [&](const fs::path& folder) {
     return has_records(folder) ? fs::last_write_time(folder / "monitor", ignored)

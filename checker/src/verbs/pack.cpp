@@ -1,5 +1,5 @@
-#include "ladder/ladder.hpp"
-#include "ladder/version.hpp"
+#include "course/course.hpp"
+#include "course/version.hpp"
 #include "process/capture.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -18,7 +18,7 @@ int run_pack(const Project& project, const Arguments& arguments) {
   const auto parsed = parse(options, "[--output FILE]", "", arguments);
   if (!parsed) return 0;
   const fs::path archive = fs::absolute((*parsed)["output"].as<std::string>());
-  const auto ladder = load_ladder(project.ladder());
+  const auto course = load_course(project.chapters());
   const TemporaryFolder folder;
   size_t files = 0;
   const auto take = [&](const fs::path& file) {
@@ -26,10 +26,9 @@ int run_pack(const Project& project, const Arguments& arguments) {
     write_file(folder.path() / file, read_file(project.source / file));
     ++files;
   };
-  for (const auto& step : ladder.steps) {
+  for (const auto& step : course.steps) {
     if (step.todos.empty()) continue;
-    take(fs::path("steps") / step.name / "train.cpp");
-    if (ladder.edits_job(step)) take(fs::path("sbatch") / (step.name + ".sbatch"));
+    for (const auto* file : course.student_files(step)) take(course.path_of(step, *file, false));
   }
   write_file(folder.path() / kVersionFile, course_version(project) + "\n");
   const auto packed =

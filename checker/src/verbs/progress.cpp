@@ -38,11 +38,11 @@ int run_progress(const Project& project, const Arguments& arguments) {
   const cxxopts::Options options("./workbook progress", "Shows how far you are.\n");
   if (!parse(options, "", "", arguments)) return 0;
 
-  const auto ladder = load_ladder(project.ladder());
-  const auto all = present_standings(project, ladder);
+  const auto course = load_course(project.chapters());
+  const auto all = present_standings(project, course);
   const auto look = present_look();
   size_t names = 0, cells = 0, done = 0;
-  for (const auto& step : ladder.steps) {
+  for (const auto& step : course.steps) {
     names = std::max(names, step.name.size());
     cells = std::max(cells, step.todos.size());
     done += count_done(all, step.todos);
@@ -50,11 +50,11 @@ int run_progress(const Project& project, const Arguments& arguments) {
   terminal::say(look.styled(terminal::Style::bold,
                             std::to_string(done) + " of " + count_of(all.size(), "TODO")) +
                 " done\n");
-  for (const auto& step : ladder.steps) {
+  for (const auto& step : course.steps) {
     terminal::say(step_line(step, all, names, cells, look));
   }
   terminal::say("");
-  for (const auto& line : next_lines(ladder, next_todo(all), look)) terminal::say(line);
+  for (const auto& line : next_lines(course, next_todo(all), look)) terminal::say(line);
   return 0;
 }
 

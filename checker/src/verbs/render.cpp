@@ -1,6 +1,6 @@
-#include "ladder/render.hpp"
+#include "course/render.hpp"
 
-#include "ladder/update.hpp"
+#include "course/update.hpp"
 #include "support/text.hpp"
 #include "terminal/terminal.hpp"
 #include "verbs/options.hpp"
@@ -25,7 +25,7 @@ int check(const RenderedFiles& files, const std::filesystem::path& folder) {
 
 int run_render(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook render",
-                           "Makes steps/, solutions/ and sbatch/ from checker/ladder/.\n");
+                           "Makes steps/, solutions/ and sbatch/ from checker/chapters/.\n");
   options.add_options()("check", "Write nothing; list what differs, and fail if anything does")(
       "output", "Where to write (default: the project's folder)", cxxopts::value<std::string>(),
       "DIR");
@@ -35,9 +35,9 @@ int run_render(const Project& project, const Arguments& arguments) {
                             arguments);
   if (!parsed) return 0;
 
-  const auto ladder = load_ladder(project.ladder());
-  check_continuity(ladder);
-  const auto files = render_all(ladder);
+  const auto course = load_course(project.chapters());
+  check_continuity(course);
+  const auto files = render_all(course);
   const std::filesystem::path folder =
       parsed->count("output") ? (*parsed)["output"].as<std::string>() : project.source.string();
   if (parsed->count("check")) return check(files, folder);

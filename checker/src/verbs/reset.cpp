@@ -1,4 +1,4 @@
-#include "ladder/update.hpp"
+#include "course/update.hpp"
 #include "state/step_files.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -44,9 +44,9 @@ int run_reset(const Project& project, const Arguments& arguments) {
   if (!parsed) return 0;
   if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook reset 02.");
 
-  const auto ladder = load_ladder(project.ladder());
-  const auto& step = named_step(ladder, (*parsed)["step"].as<std::vector<std::string>>());
-  for (const auto& file : step_files(ladder, step)) reset_file(project, file);
+  const auto course = load_course(project.chapters());
+  const auto& step = named_step(course, (*parsed)["step"].as<std::vector<std::string>>());
+  for (const auto& file : step_files(course, step)) reset_file(project, file);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "ladder/programs.hpp"
+#include "course/programs.hpp"
 #include "process/build.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
@@ -40,8 +40,8 @@ int run_run(const Project& project, const Arguments& arguments) {
   const auto world_size = (*parsed)["world"].as<size_t>();
   if (world_size < 1 || world_size > 64) throw UsageError("--world must lie between 1 and 64.");
 
-  const auto ladder = load_ladder(project.ladder());
-  const auto& step = ladder.step((*parsed)["step"].as<std::string>());
+  const auto course = load_course(project.chapters());
+  const auto& step = course.step((*parsed)["step"].as<std::string>());
   const auto program = find_program(project, step, parsed->count("solution") > 0);
   if (!parsed->count("no-build")) {
     build_targets(project, {&program.target, 1}, "building " + program.target);

@@ -71,12 +71,12 @@ fs::file_time_type newest_in(const fs::path& folder) {
   return newest;
 }
 
-// Text, figures and captured output lie in slides/, the TODOs' words and code in the ladder.
+// Text, figures and captured output lie in slides/, the TODOs' words and code in the course.
 bool is_of_today(const fs::path& site, const Project& project) {
   std::error_code missing;
   const auto built = fs::last_write_time(site / "todos.txt", missing);
   return !missing && newest_in(project.source / "slides") <= built &&
-         newest_in(project.ladder()) <= built;
+         newest_in(project.chapters()) <= built;
 }
 
 bool is_set(const char* variable) {
@@ -118,9 +118,9 @@ int run_slides(const Project& project, const Arguments& arguments) {
             "With a TODO's number: says where its slide is, and opens it.", arguments);
   if (!parsed) return 0;
   if (!parsed->count("words") || parsed->count("refresh")) return run_builder(project, arguments);
-  const auto ladder = load_ladder(project.ladder());
+  const auto course = load_course(project.chapters());
   const auto words = (*parsed)["words"].as<std::vector<std::string>>();
-  return show_slide(project, named_todo(ladder, words, true)->number);
+  return show_slide(project, named_todo(course, words, true)->number);
 }
 
 }  // namespace checker

@@ -1,4 +1,4 @@
-#include "ladder/programs.hpp"
+#include "course/programs.hpp"
 #include "process/build.hpp"
 #include "process/lines.hpp"
 #include "process/trainer.hpp"
@@ -60,20 +60,22 @@ int train(const Program& program, const Arguments& options) {
   return 0;
 }
 
-void say_what_is_next(const Project& project, const Ladder& ladder, const Program& program) {
+void say_what_is_next(const Project& project, const Course& course, const Program& program) {
   terminal::say("");
   terminal::say("The model and its log are in " + project.shown(program.output) + ".");
-  if (ladder.todos.empty()) return;
-  const auto& todo = ladder.todos.begin()->second;
-  const auto& step = ladder.step(todo.step);
+  if (course.todos.empty()) return;
+  const auto& todo = course.todos.begin()->second;
+  const auto& step = course.step_of(todo);
+  const auto first_program = [](const Course& all) {
+    return all.path_of(all.steps.front(), all.program_of(all.steps.front()), false).string();
+  };
   const auto bold = [](const std::string& text) {
     return terminal::styled(terminal::Style::bold, text);
   };
   terminal::say("");
   terminal::say("Next is TODO " + std::to_string(todo.number) + ", " + todo.title + ":");
-  terminal::say("  read   " + bold("steps/" + ladder.steps.front().name + "/train.cpp") +
-                ", the program that just ran");
-  terminal::say("  edit   " + bold(ladder.file_of(todo).string()) + ", where it says TODO " +
+  terminal::say("  read   " + bold(first_program(course)) + ", the program that just ran");
+  terminal::say("  edit   " + bold(course.file_of(todo).string()) + ", where it says TODO " +
                 std::to_string(todo.number));
   terminal::say("  run    " + bold(step.run));
   terminal::say("  judge  " + bold("./workbook watch") + ", which looks at it whenever you save");
@@ -90,8 +92,8 @@ int run_start(const Project& project, const Arguments& arguments) {
             "./workbook takes --cuda and --cpu as well: build for GPUs, or without.", split.own);
   if (!parsed) return 0;
 
-  const auto ladder = load_ladder(project.ladder());
-  const auto program = find_program(project, ladder.steps.front(), false);
+  const auto course = load_course(project.chapters());
+  const auto program = find_program(project, course.steps.front(), false);
   build_targets(project, {&program.target, 1}, "building " + program.target);
   if (!parsed->count("again") && is_done(program, split.passed_on)) {
     terminal::say("  training: done before (./workbook start --again repeats it)");
@@ -101,7 +103,7 @@ int run_start(const Project& project, const Arguments& arguments) {
   } else if (const int status = train(program, split.passed_on); status != 0) {
     return status;
   }
-  say_what_is_next(project, ladder, program);
+  say_what_is_next(project, course, program);
   return 0;
 }
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <chrono>
 
+#include "course/programs.hpp"
 #include "jobs/follow.hpp"
-#include "ladder/programs.hpp"
 #include "process/build.hpp"
 #include "process/capture.hpp"
 #include "process/signals.hpp"
@@ -25,13 +25,14 @@ namespace {
 constexpr auto kPatience = 60s;  // with a Slurm that does not answer, as busy ones do at times
 
 // The job script to submit, from the project's folder.
-fs::path job_script(const Ladder& ladder, const Step& step, bool solution) {
-  if (!solution) return fs::path("sbatch") / (step.name + ".sbatch");
-  if (!ladder.edits_job(step)) {
-    throw UsageError("Step " + step.digits() +
+fs::path job_script(const Course& course, const Step& step, bool solution) {
+  const auto* job = course.job_of(step);
+  if (!job) throw UsageError("Step " + step.label() + " has no job script.");
+  if (solution && !course.edits_job(step)) {
+    throw UsageError("Step " + step.label() +
                      " has no TODO in its job script, so there is no solution of it.");
   }
-  return fs::path("solutions") / step.name / (step.name + ".sbatch");
+  return course.path_of(step, *job, solution);
 }
 
 std::string submit(const Project& project, const fs::path& script, const Arguments& to_sbatch,
@@ -112,10 +113,10 @@ int run_submit(const Project& project, const Arguments& arguments) {
   if (!parsed) return 0;
   if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook submit 07.");
 
-  const auto ladder = load_ladder(project.ladder());
-  const auto& step = ladder.step((*parsed)["step"].as<std::string>());
+  const auto course = load_course(project.chapters());
+  const auto& step = course.step((*parsed)["step"].as<std::string>());
   const bool solution = parsed->count("solution") > 0;
-  const auto script = job_script(ladder, step, solution);
+  const auto script = job_script(course, step, solution);
   if (!parsed->count("no-build")) {
     const auto target = find_program(project, step, solution).target;
     build_targets(project, {&target, 1}, "building " + target);

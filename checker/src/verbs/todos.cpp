@@ -9,7 +9,7 @@
 
 namespace checker {
 
-const Todo* named_todo(const Ladder& ladder, const Arguments& words, bool plain) {
+const Todo* named_todo(const Course& course, const Arguments& words, bool plain) {
   auto text = join(words, "");
   std::ranges::transform(text, text.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -18,24 +18,24 @@ const Todo* named_todo(const Ladder& ladder, const Arguments& words, bool plain)
   const auto digits = says_todo ? text.substr(4) : text;
   const bool number = !digits.empty() && digits.size() < 6 &&
                       std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c); });
-  const auto found = number ? ladder.todos.find(std::stoi(digits)) : ladder.todos.end();
-  if (found != ladder.todos.end()) return &found->second;
-  if (ladder.todos.empty()) throw UsageError("This course has no TODOs.");
+  const auto found = number ? course.todos.find(std::stoi(digits)) : course.todos.end();
+  if (found != course.todos.end()) return &found->second;
+  if (course.todos.empty()) throw UsageError("This course has no TODOs.");
   throw UsageError("There is no TODO " + (digits.empty() ? "without a number" : digits) +
-                   ". They are TODO " + std::to_string(ladder.todos.begin()->first) + " to " +
-                   std::to_string(ladder.todos.rbegin()->first) + ".");
+                   ". They are TODO " + std::to_string(course.todos.begin()->first) + " to " +
+                   std::to_string(course.todos.rbegin()->first) + ".");
 }
 
-const Step& named_step(const Ladder& ladder, const Arguments& words) {
-  if (const auto* todo = named_todo(ladder, words, false)) return ladder.step(todo->step);
+const Step& named_step(const Course& course, const Arguments& words) {
+  if (const auto* todo = named_todo(course, words, false)) return course.step(todo->step);
   if (words.size() > 1) throw UsageError("\"" + words[1] + "\" is one argument too many.");
-  return ladder.step(words.front());
+  return course.step(words.front());
 }
 
-Standings present_standings(const Project& project, const Ladder& ladder) {
+Standings present_standings(const Project& project, const Course& course) {
   const auto memory = recall(project);
   if (!memory.remark.empty()) terminal::say(memory.remark + "\n");
-  return standings(project, ladder, memory);
+  return standings(project, course, memory);
 }
 
 }  // namespace checker

@@ -1,20 +1,20 @@
 #pragma once
 /// How steps and TODOs are named on command lines, and how they stand.
-#include "ladder/ladder.hpp"
+#include "course/course.hpp"
 #include "state/standing.hpp"
 #include "verbs/verbs.hpp"
 
 namespace checker {
 
 /// The TODO that the words name: "TODO 5", "todo5"; "5" too if `plain`. Null if they name no
-/// TODO. Throws UsageError for a TODO that the ladder lacks.
-const Todo* named_todo(const Ladder& ladder, const Arguments& words, bool plain);
+/// TODO. Throws UsageError for a TODO that the course lacks.
+const Todo* named_todo(const Course& course, const Arguments& words, bool plain);
 
 /// The step that the words name: "3", "03", "03_sampler", or the one that holds "TODO 5". Throws
 /// UsageError.
-const Step& named_step(const Ladder& ladder, const Arguments& words);
+const Step& named_step(const Course& course, const Arguments& words);
 
 /// How all TODOs stand now. Says what there is to say of the file that remembers it.
-Standings present_standings(const Project& project, const Ladder& ladder);
+Standings present_standings(const Project& project, const Course& course);
 
 }  // namespace checker

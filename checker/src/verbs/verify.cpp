@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "judge/catalogue_run.hpp"
 #include "judge/job_check.hpp"
@@ -11,6 +12,7 @@
 #include "support/error.hpp"
 #include "support/text.hpp"
 #include "terminal/terminal.hpp"
+#include "verbs/every_word.hpp"
 #include "verbs/options.hpp"
 
 namespace checker {
@@ -39,7 +41,7 @@ void print_matrix(const std::vector<KeptResult>& results) {
   terminal::say("");
   terminal::say("              rejected    blamed  accepted");
   for (const auto& [todo, row] : rows)
-    print_row(todo == 0 ? "the ladder" : "TODO " + std::to_string(todo), row);
+    print_row(todo == 0 ? "the course" : "TODO " + std::to_string(todo), row);
   print_row("all", all);
 }
 
@@ -104,6 +106,7 @@ cxxopts::Options verify_command() {
                         text(), "NAME");
   options.add_options()("shard", "Only the I-th of N parts", text(), "I/N");
   options.add_options()("record", "Write the results into the catalogue's results.tsv");
+  options.add_options()("words", "Write every word of every finding into a file", text(), "FILE");
   options.add_options()("all", "Also list what is as it should be");
   options.add_options()("print", "Print the trainers and job scripts, and judge nothing");
   options.add_options()("catalogue",
@@ -149,20 +152,21 @@ void say_result(const SampleResult& result, size_t number, size_t count) {
 // Judges what is not known yet. Each result is kept at once, so that an interrupted run goes on.
 class Verification {
  public:
-  Verification(const Project& project, const Ladder& ladder, const cxxopts::ParseResult& parsed)
+  Verification(const Project& project, const Course& course, const cxxopts::ParseResult& parsed)
       : project_(project),
-        ladder_(ladder),
+        course_(course),
         device_(parsed["device"].as<std::string>()),
         again_(parsed.count("again") > 0 || parsed.count("task") > 0),
         keeps_(parsed.count("task") == 0),
         list_all_(parsed.count("all") > 0),
-        keys_(project, ladder),
+        keys_(project, course),
         published_(published_results(project)),
         own_(project.build / "verify.tsv") {
     how_.device = device_;
     how_.build = parsed.count("no-build") == 0;
     how_.seed = parsed["seed"].as<uint64_t>();
     if (!keeps_) how_.task = parsed["task"].as<std::string>();
+    if (parsed.count("words")) words_.emplace(parsed["words"].as<std::string>());
   }
 
   std::vector<KeptResult> judge(const std::vector<Sample>& samples) {
@@ -178,11 +182,12 @@ class Verification {
     }
     const auto commit = present_commit(project_);
     size_t number = 0;
-    judge_samples(project_, ladder_, missing, how_, [&](const SampleResult& result) {
+    judge_samples(project_, course_, missing, how_, [&](const SampleResult& result) {
       ++number;
       if (!result.fine() || !result.disagreements.empty() || list_all_ || number % 10 == 0) {
         say_result(result, number, missing.size());
       }
+      if (words_) words_->add(result);
       results.push_back(kept(result, device_, keys_.of(result.sample, device_), commit));
       if (keeps_) own_.keep(results.back());
     });
@@ -209,10 +214,11 @@ class Verification {
   }
 
   const Project& project_;
-  const Ladder& ladder_;
+  const Course& course_;
   std::string device_;
   bool again_, keeps_, list_all_;
   CheckOptions how_;
+  std::optional<EveryWord> words_;
   ResultKeys keys_;
   KeptResults published_, own_;
 };
@@ -226,18 +232,17 @@ int run_verify(const Project& project, const Arguments& arguments) {
                             "student's file with the comments of its TODOs.\n",
                             arguments);
   if (!parsed) return 0;
-  const auto ladder = load_ladder(project.ladder());
+  const auto course = load_course(project.chapters());
   const auto catalogue = parsed->count("catalogue")
-                             ? std::filesystem::path((*parsed)["catalogue"].as<std::string>())
-                             : project.ladder() / "catalogue";
-  auto samples =
-      chosen_samples(*parsed, catalogue_samples(ladder, load_catalogue(catalogue, ladder)));
+                             ? load_catalogue((*parsed)["catalogue"].as<std::string>(), course)
+                             : load_catalogue(course);
+  auto samples = chosen_samples(*parsed, catalogue_samples(course, catalogue));
   if (parsed->count("task") && parsed->count("record")) {
     throw UsageError("--record is for the course's own task: leave --task out.");
   }
   if (parsed->count("print")) {
     for (const auto& sample : samples) {
-      if (sample.form == Form::solution) std::fputs(sample.text.c_str(), stdout);
+      if (sample.form == Form::solution) std::fputs(sample.text().c_str(), stdout);
     }
     return 0;
   }
@@ -249,7 +254,7 @@ int run_verify(const Project& project, const Arguments& arguments) {
       std::erase_if(samples, &Sample::job);
     }
   }
-  Verification verification(project, ladder, *parsed);
+  Verification verification(project, course, *parsed);
   const auto results = verification.judge(samples);
   print_matrix(results);
   print_deviations(results);

@@ -33,7 +33,7 @@ void send(int descriptor, char kind, std::string text) {
 
 // The life of the judge's process. SIGTERM stays blocked, as it is here: run_ranks reads it and
 // ends its ranks, and nothing is interrupted between creating a folder and removing it.
-void judge_and_tell(int news, pid_t parent, const Judge& judge, const Ladder& ladder,
+void judge_and_tell(int news, pid_t parent, const Judge& judge, const Course& course,
                     const Step& step, CheckOptions options) {
   ::setpgid(0, 0);  // Ctrl-C is for the one who looks on
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -42,7 +42,7 @@ void judge_and_tell(int news, pid_t parent, const Judge& judge, const Ladder& la
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, stream);
   options.on_stage = [&](std::string_view text) { send(news, 's', std::string(text)); };
   try {
-    send(news, 'r', to_json(judge(ladder, step, options)));
+    send(news, 'r', to_json(judge(course, step, options)));
   } catch (const std::exception& error) {
     send(news, 'e', error.what());
   }
@@ -59,7 +59,7 @@ bool ends_within(pid_t pid, std::chrono::milliseconds time) {
 
 }  // namespace
 
-BackgroundJudge::BackgroundJudge(const Judge& judge, const Ladder& ladder, const Step& step,
+BackgroundJudge::BackgroundJudge(const Judge& judge, const Course& course, const Step& step,
                                  CheckOptions options) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -73,7 +73,7 @@ BackgroundJudge::BackgroundJudge(const Judge& judge, const Ladder& ladder, const
   pid_ = ::fork();
   if (pid_ < 0) throw Error(std::string("Cannot start a process: ") + std::strerror(errno) + ".");
   if (pid_ == 0) {
-    judge_and_tell(tell.get(), parent, judge, ladder, step, std::move(options));
+    judge_and_tell(tell.get(), parent, judge, course, step, std::move(options));
     ::_exit(0);
   }
 }

@@ -14,7 +14,7 @@ namespace checker {
 /// thread.
 class BackgroundJudge {
  public:
-  BackgroundJudge(const Judge& judge, const Ladder& ladder, const Step& step, CheckOptions options);
+  BackgroundJudge(const Judge& judge, const Course& course, const Step& step, CheckOptions options);
   /// Ends it, with all that it started.
   ~BackgroundJudge();
   BackgroundJudge(const BackgroundJudge&) = delete;

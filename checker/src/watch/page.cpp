@@ -16,43 +16,43 @@ using terminal::Style;
 
 constexpr size_t frame = 5;  // lines around the pane
 
-std::vector<std::string> known_lines(const View& view, const Ladder& ladder, const Look& look) {
+std::vector<std::string> known_lines(const View& view, const Course& course, const Look& look) {
   std::vector<std::string> lines{look.styled(Style::bold, view.step->name) + "  " +
                                  view.step->title};
   lines.emplace_back();
   for (const int number : view.step->todos) {
     const auto& standing = view.standings.at(number);
-    append(lines, todo_lines(ladder.todos.at(number), standing.state, standing.note, look));
+    append(lines, todo_lines(course.todos.at(number), standing.state, standing.note, look));
   }
   return lines;
 }
 
-std::vector<std::string> verdict_lines(const View& view, const Ladder& ladder, const Look& look) {
+std::vector<std::string> verdict_lines(const View& view, const Course& course, const Look& look) {
   if (!view.error.empty()) {
     std::vector<std::string> lines{look.styled(Style::red, "This could not be judged:")};
     lines.emplace_back();
     append(lines, paragraphs(view.error, 2, look));
     return lines;
   }
-  return view.report ? report_lines(*view.report, ladder, look) : known_lines(view, ladder, look);
+  return view.report ? report_lines(*view.report, course, look) : known_lines(view, course, look);
 }
 
-std::vector<std::string> pane_lines(const View& view, const Project& project, const Ladder& ladder,
+std::vector<std::string> pane_lines(const View& view, const Project& project, const Course& course,
                                     const Look& look) {
   switch (view.pane) {
     case Pane::verdict:
       break;
     case Pane::hint:
     case Pane::explanation:
-      return hint_lines(ladder, todo_in_hand(view, ladder), view.pane == Pane::explanation, look);
+      return hint_lines(course, todo_in_hand(view, course), view.pane == Pane::explanation, look);
     case Pane::solution:
       try {
-        return step_diff(project, ladder, *view.step, look);
+        return step_diff(project, course, *view.step, look);
       } catch (const Error& error) {
         return {error.what()};  // the file is just being replaced
       }
   }
-  return verdict_lines(view, ladder, look);
+  return verdict_lines(view, course, look);
 }
 
 // The part of the lines that is to be seen, and if there is more, a line that says so.
@@ -96,20 +96,20 @@ std::string key_line(const View& view, const Look& look) {
 
 }  // namespace
 
-const Todo& todo_in_hand(const View& view, const Ladder& ladder) {
+const Todo& todo_in_hand(const View& view, const Course& course) {
   if (view.report) {
-    if (const auto todo = todo_to_mend(*view.report)) return ladder.todos.at(*todo);
+    if (const auto todo = todo_to_mend(*view.report)) return course.todos.at(*todo);
   } else {
     for (const int number : view.step->todos) {
-      if (view.standings.at(number).calls()) return ladder.todos.at(number);
+      if (view.standings.at(number).calls()) return course.todos.at(number);
     }
   }
-  return ladder.todos.at(view.step->todos.front());
+  return course.todos.at(view.step->todos.front());
 }
 
 std::string summary(const Report& report, const Step& step) {
   if (report.compile_error) return "It does not compile.";
-  if (report.passed()) return "Step " + step.digits() + " is done.";
+  if (report.passed()) return "Step " + step.label() + " is done.";
   size_t done = 0, own = 0;
   for (const auto& verdict : report.verdicts) {
     if (std::ranges::find(step.todos, verdict.todo) == step.todos.end()) continue;
@@ -123,15 +123,15 @@ std::string summary(const Report& report, const Step& step) {
   return "TODO " + std::to_string(*mend) + (wrong ? " is wrong; " : " is open; ") + count + ".";
 }
 
-std::vector<std::string> page_lines(const View& view, const Project& project, const Ladder& ladder,
+std::vector<std::string> page_lines(const View& view, const Project& project, const Course& course,
                                     const Look& look, size_t rows) {
   std::string files;
-  for (const auto& path : step_paths(ladder, *view.step)) {
+  for (const auto& path : step_paths(course, *view.step)) {
     files += (files.empty() ? "" : " and ") + path.string();
   }
   std::vector<std::string> lines{look.styled(Style::dim, "Every save of " + files + " is judged.")};
   lines.emplace_back();
-  append(lines, visible(pane_lines(view, project, ladder, look), view.page,
+  append(lines, visible(pane_lines(view, project, course, look), view.page,
                         rows > frame ? rows - frame : 1, look));
   lines.emplace_back();
   lines.push_back(status_line(view, look));

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "course/course.hpp"
 #include "judge/verdict.hpp"
-#include "ladder/ladder.hpp"
 #include "report/look.hpp"
 #include "state/standing.hpp"
 
@@ -28,13 +28,13 @@ struct View {
 };
 
 /// The TODO in hand: the first that is wrong or open, else the step's first.
-const Todo& todo_in_hand(const View& view, const Ladder& ladder);
+const Todo& todo_in_hand(const View& view, const Course& course);
 
 /// One sentence on the report: "TODO 5 is wrong; 2 of 4 are done."
 std::string summary(const Report& report, const Step& step);
 
 /// The whole page, at most `rows` lines.
-std::vector<std::string> page_lines(const View& view, const Project& project, const Ladder& ladder,
+std::vector<std::string> page_lines(const View& view, const Project& project, const Course& course,
                                     const Look& look, size_t rows);
 
 }  // namespace checker

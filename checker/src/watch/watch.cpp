@@ -31,9 +31,9 @@ bool has_terminal() {
 
 class Watch {
  public:
-  Watch(const Project& project, const Ladder& ladder, const Step& first, const Judge& judge,
+  Watch(const Project& project, const Course& course, const Step& first, const Judge& judge,
         const WatchOptions& options)
-      : project_(project), ladder_(ladder), judge_(judge), options_(options), files_({}) {
+      : project_(project), course_(course), judge_(judge), options_(options), files_({}) {
     if (has_terminal()) {
       keyboard_.emplace();
       screen_.emplace();
@@ -78,13 +78,13 @@ class Watch {
     view_ = View();
     view_.step = &step;
     const auto memory = recall(project_);
-    view_.standings = standings(project_, ladder_, memory);
+    view_.standings = standings(project_, course_, memory);
     files_ = SettledFiles(now());
     start();
     note(memory.remark);
   }
 
-  Fingerprints now() const { return take_fingerprints(project_, ladder_, *view_.step); }
+  Fingerprints now() const { return take_fingerprints(project_, course_, *view_.step); }
 
   // Judges the texts that are there, whatever was being judged before.
   void start() {
@@ -94,14 +94,14 @@ class Watch {
     view_.stage.clear();
     view_.remark.clear();
     judged_ = files_.texts();
-    background_ = std::make_unique<BackgroundJudge>(judge_, ladder_, *view_.step, CheckOptions());
+    background_ = std::make_unique<BackgroundJudge>(judge_, course_, *view_.step, CheckOptions());
   }
 
   void look() {
     if (!files_.look(now())) return;
     view_.pane = Pane::verdict;
     view_.page = 0;
-    if (!screen_) terminal::say("Saved; judging step " + view_.step->digits() + " again.");
+    if (!screen_) terminal::say("Saved; judging step " + view_.step->label() + " again.");
     start();
   }
 
@@ -115,7 +115,7 @@ class Watch {
     try {
       view_.report = background_->result();
       view_.outdated = now() != judged_;
-      note(remember(project_, ladder_, *view_.report, judged_));
+      note(remember(project_, course_, *view_.report, judged_));
     } catch (const Error& error) {
       view_.report.reset();
       view_.error = error.what();
@@ -128,7 +128,7 @@ class Watch {
   void print() const {
     if (!view_.error.empty()) return terminal::complain(view_.error);
     const auto look = present_look();
-    for (const auto& line : report_lines(*view_.report, ladder_, look)) terminal::say(line);
+    for (const auto& line : report_lines(*view_.report, course_, look)) terminal::say(line);
     if (view_.outdated) terminal::say("This verdict is of an older text.");
     terminal::say("");
   }
@@ -170,20 +170,22 @@ class Watch {
 
   // To the neighbouring step that has TODOs.
   void move(int direction) {
-    for (int number = view_.step->number + direction;; number += direction) {
-      if (number < 1 || number > static_cast<int>(ladder_.steps.size())) break;
-      const auto& step = ladder_.steps[static_cast<size_t>(number - 1)];
+    const auto count = static_cast<std::ptrdiff_t>(course_.steps.size());
+    const auto here = std::ranges::find(course_.steps, view_.step->name, &Step::name);
+    for (auto at = here - course_.steps.begin() + direction; at >= 0 && at < count;
+         at += direction) {
+      const auto& step = course_.steps[static_cast<size_t>(at)];
       if (!step.todos.empty()) return go_to(step);
     }
     view_.remark = direction > 0 ? "This is the last step." : "There is no TODO before this step.";
   }
 
   void draw() {
-    screen_->draw(page_lines(view_, project_, ladder_, present_look(), Screen::rows() - 1));
+    screen_->draw(page_lines(view_, project_, course_, present_look(), Screen::rows() - 1));
   }
 
   const Project& project_;
-  const Ladder& ladder_;
+  const Course& course_;
   const Judge& judge_;
   const WatchOptions& options_;
   // In this order, so that the terminal is itself again before anything else ends, and signals
@@ -201,9 +203,9 @@ class Watch {
 
 }  // namespace
 
-int watch(const Project& project, const Ladder& ladder, const Step& first, const Judge& judge,
+int watch(const Project& project, const Course& course, const Step& first, const Judge& judge,
           const WatchOptions& options) {
-  return Watch(project, ladder, first, judge, options).run();
+  return Watch(project, course, first, judge, options).run();
 }
 
 }  // namespace checker

@@ -16,7 +16,7 @@ struct WatchOptions {
 /// Judges the step, and again whenever a file of it has been saved, until a key or a signal ends
 /// it. On a terminal one page shows how things stand; else each verdict is printed as it comes.
 /// Returns the exit status.
-int watch(const Project& project, const Ladder& ladder, const Step& first, const Judge& judge,
+int watch(const Project& project, const Course& course, const Step& first, const Judge& judge,
           const WatchOptions& options = {});
 
 }  // namespace checker

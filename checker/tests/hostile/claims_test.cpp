@@ -1,8 +1,8 @@
 // Hand-ins that claim what they did not do: by how they end, what they print, what they leave, and
 // by their own evidence.
+#include "course/render.hpp"
 #include "files.hpp"
 #include "hostile/attack.hpp"
-#include "ladder/render.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
 
@@ -112,8 +112,8 @@ class ForgedEvidence : public HostileTest {
  protected:
   // What comes of step 04 with these lines in place of its wrapper.
   std::string judged_with(const std::string& average) const {
-    const auto ladder = load_ladder(project_ladder());
-    auto text = render(ladder, ladder.trainer, ladder.step("04"), Rendering::solution);
+    const auto course = load_course(chapters_folder());
+    auto text = render(course, testing::trainer_file(), course.step("04"), Rendering::solution);
     text = replaced(std::move(text), "const auto model = DistributedDataParallel(module);",
                     "const auto model = module;");
     text = replaced(std::move(text), "loss.mean().backward();",

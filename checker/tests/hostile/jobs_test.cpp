@@ -1,8 +1,8 @@
 // Job scripts that look around. A lab and its jobs are shut in together.
+#include "course/render.hpp"
 #include "files.hpp"
 #include "hostile/attack.hpp"
 #include "lab/impossible.hpp"
-#include "ladder/render.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
 
@@ -33,8 +33,8 @@ TEST_F(HostileJob, SeesNothingButItsLab) {
   EXPECT_EQ(run_program({"bash", (folder_.path() / "looks.sh").string()}).status, 71)
       << "no attack at all";
 
-  const auto ladder = load_ladder(project_ladder());
-  auto job = render(ladder, ladder.job, ladder.step("07"), Rendering::solution);
+  const auto course = load_course(chapters_folder());
+  auto job = render(course, testing::job_file(), course.step("07"), Rendering::solution);
   const std::string first = "set -eo pipefail\n";
   ASSERT_THAT(job, HasSubstr(first));
   job = replaced(std::move(job), first, first + looks);

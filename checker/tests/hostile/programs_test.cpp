@@ -62,10 +62,11 @@ const Attack kCompiling[] = {
      {&P::sight},
      "#if __has_include(\"PROJECT/solutions/02_setup/train.cpp\")\nconstexpr int found = 77;"
      "\n#else\nconstexpr int found = 0;\n#endif\n"},
-    {"IncludesTheLadder",
+    {"IncludesTheCourse",
      "return found;",
      {&P::sight},
-     "#if __has_include(\"PROJECT/checker/ladder/ladder.yaml\")\nconstexpr int found = 77;"
+     "#if __has_include(\"PROJECT/checker/chapters/data_parallel/chapter.yaml\")\nconstexpr int "
+     "found = 77;"
      "\n#else\nconstexpr int found = 0;\n#endif\n"},
     {"LooksForProcessesWhileItIsCompiled",
      "return found;",

@@ -1,0 +1,105 @@
+#pragma once
+/// The course: chapters, their steps and TODOs, and the sources that students' files, solutions and
+/// job scripts are made from. checker/chapters/ holds it; nothing else names a chapter.
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "course/source.hpp"
+
+namespace checker {
+
+/// One numbered edit.
+struct Todo {
+  int number = 0;
+  std::string title;                  ///< an order, one line
+  std::string done;                   ///< what is so once it is done, one line
+  std::string step;                   ///< the step's name
+  std::vector<std::string> features;  ///< what is switched on once it is done
+  std::vector<int> needs;             ///< TODOs without which it cannot be judged
+  std::string here_too;               ///< what to do at its further places, one line
+  std::string text;                   ///< what, where, why, what to expect; paragraphs
+  std::string hint;
+  std::string explanation;
+};
+
+/// One numbered directory of the course.
+struct Step {
+  std::string name;     ///< "02_setup"
+  std::string chapter;  ///< its chapter's name
+  std::string parent;   ///< the step whose solution it starts from; empty: it starts by itself
+  std::string title;    ///< one line
+  std::string intro;    ///< one paragraph
+  std::string run;      ///< the command to try it
+  std::vector<int> todos;
+  std::vector<std::string> given;  ///< features that its files have ready-made, as do later ones
+  std::vector<std::string> files;  ///< the chapter's sources that it is made from
+
+  /// What people call it: "02".
+  std::string label() const { return name.substr(0, name.find('_')); }
+};
+
+enum class FileKind {
+  program,  ///< holds main(); a step has exactly one
+  part,     ///< another file of the program, which it includes
+  job,      ///< the job script
+};
+
+/// A source of a chapter, and what it becomes.
+struct CourseFile {
+  std::string name;  ///< "train.cpp"
+  FileKind kind = FileKind::program;
+  Source source;
+};
+
+/// Steps that belong together: one folder of checker/chapters/.
+struct Chapter {
+  std::string name;
+  std::filesystem::path folder;
+  std::vector<CourseFile> files;
+  std::string task;                         ///< what trainers are judged with
+  std::vector<std::vector<size_t>> worlds;  ///< in which they are judged: the node of each rank
+};
+
+struct Course {
+  std::vector<Chapter> chapters;
+  std::vector<Step> steps;  ///< of all chapters, in the order of the course
+  std::map<int, Todo> todos;
+
+  const Chapter& chapter_of(const Step& step) const;
+  /// A step by name or label ("2", "02", "02_setup"). Throws UsageError naming the steps there are.
+  const Step& step(std::string_view name) const;
+  const Step& step_of(const Todo& todo) const { return step(todo.step); }
+
+  /// The sources that a step is made from, the program's first.
+  std::vector<const CourseFile*> files_of(const Step& step) const;
+  const CourseFile& program_of(const Step& step) const;
+  /// Null for a step without a job script.
+  const CourseFile* job_of(const Step& step) const;
+  /// Those in which a student works: the program's, and the job script if a TODO is done in it.
+  std::vector<const CourseFile*> student_files(const Step& step) const;
+  /// The source that holds a TODO's places.
+  const CourseFile& source_of(const Todo& todo) const;
+  /// Whether any of the step's TODOs is done in that file.
+  bool edits(const Step& step, const CourseFile& file) const;
+  bool edits_job(const Step& step) const;
+  /// The step's TODOs that are done in its job script, or in its program's files.
+  std::vector<int> todos_of(const Step& step, bool in_job) const;
+
+  /// Where a step's file lies, from the project's folder; the student's, or the reference's.
+  std::filesystem::path path_of(const Step& step, const CourseFile& file, bool solution) const;
+  /// The file in which a student does this TODO.
+  std::filesystem::path file_of(const Todo& todo) const;
+
+  /// The TODO that switches a feature on; of several the last, which is where it shows. Throws
+  /// Error if none does.
+  int todo_of(std::string_view feature) const;
+};
+
+/// Reads order.yaml of this folder and the chapters that it names, and checks that all fit
+/// together. Throws Error "file:line: what".
+Course load_course(const std::filesystem::path& folder);
+
+}  // namespace checker

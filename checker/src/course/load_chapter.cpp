@@ -1,0 +1,206 @@
+#include "course/load_chapter.hpp"
+
+#include <algorithm>
+#include <array>
+#include <regex>
+
+#include "course/mapping.hpp"
+#include "support/error.hpp"
+#include "support/files.hpp"
+#include "support/text.hpp"
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kNoParent = "none";
+
+Todo read_todo(const fs::path& file, int number) {
+  const Mapping mapping(
+      file, read_yaml(file),
+      {"title", "done", "step", "features", "needs", "here_too", "text", "hint", "explanation"});
+  return {.number = number,
+          .title = mapping.line("title"),
+          .done = mapping.line("done"),
+          .step = mapping.line("step"),
+          .features = mapping.list<std::string>("features"),
+          .needs = mapping.has("needs") ? mapping.list<int>("needs") : std::vector<int>{},
+          .here_too = mapping.has("here_too") ? mapping.line("here_too") : "",
+          .text = mapping.text("text"),
+          .hint = mapping.text("hint"),
+          .explanation = mapping.text("explanation")};
+}
+
+FileKind kind_from(const fs::path& file, const YAML::Node& node) {
+  const std::array<std::pair<std::string, FileKind>, 3> kinds{
+      {{"program", FileKind::program}, {"part", FileKind::part}, {"job", FileKind::job}}};
+  const std::string name = node.IsScalar() ? node.Scalar() : "";
+  for (const auto& [known, kind] : kinds) {
+    if (known == name) return kind;
+  }
+  fail(file, node.Mark(), "a file is a program, a part of one, or a job.");
+}
+
+std::vector<CourseFile> read_files(const fs::path& file, const Mapping& mapping) {
+  const auto nodes = mapping.node("files");
+  if (!nodes.IsMap() || nodes.size() == 0) fail(file, nodes.Mark(), "files must be a mapping.");
+  std::vector<CourseFile> files;
+  for (const auto& entry : nodes) {
+    const auto name = entry.first.as<std::string>();
+    const auto path = file.parent_path() / name;
+    const auto kind = kind_from(file, entry.second);
+    files.push_back(
+        {name, kind, Source(path.string(), kind == FileKind::job ? "#" : "//", read_file(path))});
+  }
+  return files;
+}
+
+// Which of the chapter's files a step is made from: what it says, else all.
+std::vector<std::string> files_of_step(const fs::path& file, const Mapping& mapping,
+                                       const std::vector<CourseFile>& all) {
+  std::vector<std::string> known;
+  for (const auto& one : all) known.push_back(one.name);
+  const auto files = mapping.has("files") ? mapping.list<std::string>("files") : known;
+  const auto mark = mapping.node(mapping.has("files") ? "files" : "name").Mark();
+  size_t programs = 0;
+  for (const auto& name : files) {
+    const auto found = std::ranges::find(all, name, &CourseFile::name);
+    if (found == all.end()) {
+      fail(file, mark, "the chapter has no file " + name + did_you_mean(name, known));
+    }
+    if (found->kind == FileKind::program) ++programs;
+  }
+  if (programs != 1) fail(file, mark, "a step needs exactly one file that is a program.");
+  return files;
+}
+
+class Reader {
+ public:
+  Reader(const fs::path& folder, std::string before)
+      : folder_(folder), file_(folder / "chapter.yaml"), before_(std::move(before)) {}
+
+  LoadedChapter read() {
+    const Mapping settings(file_, read_yaml(file_), {"files", "steps", "task", "worlds"});
+    auto& chapter = loaded_.chapter;
+    chapter = {.name = folder_.filename().string(),
+               .folder = folder_,
+               .files = read_files(file_, settings),
+               .task = settings.text("task"),
+               .worlds = settings.list<std::vector<size_t>>("worlds")};
+    read_steps(settings);
+    read_todos();
+    check_places();
+    return std::move(loaded_);
+  }
+
+ private:
+  void read_steps(const Mapping& settings) {
+    const auto nodes = settings.node("steps");
+    if (!nodes.IsSequence() || nodes.size() == 0)
+      fail(file_, nodes.Mark(), "steps must be a list.");
+    int last = 0;
+    for (const auto& node : nodes) {
+      const auto& step = loaded_.steps.emplace_back(read_step(node));
+      before_ = step.name;
+      for (const int todo : step.todos) {
+        if (todo <= last || (last != 0 && todo != last + 1)) {
+          fail(file_, node["todos"].Mark(),
+               "TODO " + std::to_string(todo) + " stands where TODO " + std::to_string(last + 1) +
+                   " is due.");
+        }
+        last = todo;
+      }
+    }
+  }
+
+  Step read_step(const YAML::Node& node) const {
+    const Mapping mapping(file_, node,
+                          {"name", "parent", "title", "intro", "run", "todos", "given", "files"});
+    const auto parent = mapping.has("parent") ? mapping.line("parent") : before_;
+    Step step{.name = mapping.line("name"),
+              .chapter = loaded_.chapter.name,
+              .parent = parent == kNoParent ? "" : parent,
+              .title = mapping.line("title"),
+              .intro = mapping.text("intro"),
+              .run = mapping.line("run"),
+              .todos = mapping.list<int>("todos"),
+              .given = mapping.has("given") ? mapping.list<std::string>("given")
+                                            : std::vector<std::string>{},
+              .files = files_of_step(file_, mapping, loaded_.chapter.files)};
+    static const std::regex form("([0-9]{2}|[A-Z][0-9]{1,2})_[a-z0-9_]+");
+    if (!std::regex_match(step.name, form)) {
+      fail(file_, node.Mark(),
+           "the name " + step.name + " must begin with two digits, or a letter and digits, and _.");
+    }
+    return step;
+  }
+
+  void read_todos() {
+    auto& todos = loaded_.todos;
+    for (const auto& step : loaded_.steps) {
+      for (const int number : step.todos) {
+        const auto file = todo_file(folder_, number);
+        const auto& todo = todos[number] = read_todo(file, number);
+        if (todo.step != step.name) {
+          throw Error(file.string() + ": its step is " + todo.step +
+                      ", but chapter.yaml lists it in " + step.name + ".");
+        }
+      }
+    }
+    if (!fs::exists(folder_ / "todos")) return;
+    for (const auto& entry : fs::directory_iterator(folder_ / "todos")) {
+      const auto& file = entry.path();
+      const bool listed = std::ranges::any_of(
+          todos, [&](const auto& todo) { return todo_file(folder_, todo.first) == file; });
+      if (file.extension() == ".yaml" && !listed) {
+        throw Error(file.string() + ": no step in chapter.yaml lists this TODO.");
+      }
+    }
+  }
+
+  void check_places() const {
+    for (const auto& file : loaded_.chapter.files) {
+      for (const int todo : file.source.todos()) {
+        if (loaded_.todos.contains(todo)) continue;
+        throw Error(file.source.where(todo) + ": there is no TODO " + std::to_string(todo) + ".");
+      }
+    }
+    for (const auto& [number, todo] : loaded_.todos) {
+      std::vector<std::string> holders;
+      size_t places = 0;
+      for (const auto& file : loaded_.chapter.files) {
+        if (const auto here = file.source.places(number)) {
+          holders.push_back(file.name);
+          places += here;
+        }
+      }
+      const auto where = todo_file(folder_, number).string();
+      if (holders.size() != 1) {
+        throw Error(where + ": this TODO needs its place in one of the chapter's files; " +
+                    (holders.empty() ? "it has none."
+                                     : "it has places in " + join(holders, " and ") + "."));
+      }
+      if ((places > 1) == todo.here_too.empty()) {
+        throw Error(where + ": here_too is for TODOs with several places, and they need it.");
+      }
+    }
+  }
+
+  fs::path folder_, file_;
+  std::string before_;
+  LoadedChapter loaded_;
+};
+
+}  // namespace
+
+fs::path todo_file(const fs::path& chapter, int number) {
+  return chapter / "todos" / ((number < 10 ? "0" : "") + std::to_string(number) + ".yaml");
+}
+
+LoadedChapter load_chapter(const fs::path& folder, const std::string& before) {
+  return Reader(folder, before).read();
+}
+
+}  // namespace checker

@@ -1,0 +1,127 @@
+#include "course/course.hpp"
+
+#include <gmock/gmock.h>
+
+#include "files.hpp"
+#include "support/error.hpp"
+
+namespace checker {
+namespace {
+
+using testing::CourseCopy;
+using testing::error_of;
+using ::testing::HasSubstr;
+
+TEST(Course, OfThisProjectIsSound) {
+  const auto course = load_course(testing::chapters_folder());
+  ASSERT_GE(course.steps.size(), 7U);
+  EXPECT_EQ(course.steps[0].name, "01_serial");
+  EXPECT_TRUE(course.steps[0].todos.empty());
+  EXPECT_EQ(course.steps[1].todos, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(course.file_of(course.todos.at(10)), "steps/05_all_reduce_loss/train.cpp");
+  EXPECT_EQ(course.file_of(course.todos.at(17)), "sbatch/07_multi_node.sbatch");
+}
+
+TEST(Course, FindsStepsByNumberAndName) {
+  const auto course = load_course(testing::chapters_folder());
+  EXPECT_EQ(course.step("2").name, "02_setup");
+  EXPECT_EQ(course.step("02").name, "02_setup");
+  EXPECT_EQ(course.step("02_setup").name, "02_setup");
+  EXPECT_THROW(course.step("77"), UsageError);
+  EXPECT_THAT(error_of([&] { course.step("x"); }), HasSubstr("01_serial, 02_setup"));
+}
+
+struct Spoilt {
+  const char* name;
+  const char* file;
+  const char* text;
+  const char* by;
+  const char* error;
+};
+
+class SpoiltCourse : public ::testing::TestWithParam<Spoilt> {};
+
+TEST_P(SpoiltCourse, IsRefusedSayingWhatAndWhere) {
+  const auto& spoilt = GetParam();
+  const CourseCopy course;
+  course.replace(spoilt.file, spoilt.text, spoilt.by);
+  EXPECT_THAT(error_of([&] { load_course(course.path()); }), HasSubstr(spoilt.error));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, SpoiltCourse,
+    ::testing::Values(
+        Spoilt{"Syntax", "chapter.yaml", "steps:", "steps: [", "chapter.yaml:"},
+        Spoilt{"NoWorlds", "chapter.yaml", "[[0], [0, 0], [0, 0, 1]]", "3",
+               "worlds must be a list, in square brackets."},
+        Spoilt{"UnknownKey", "todos/04.yaml",
+               "hint:", "hnit:", "unknown key hnit, did you mean hint?"},
+        Spoilt{"UnknownStepKey", "chapter.yaml", "    title:", "    titel:", "unknown key titel"},
+        Spoilt{"MissingKey", "todos/04.yaml", "title:", "#", "04.yaml:2: the key title is missing"},
+        Spoilt{"EmptyText", "todos/05.yaml", "title: Deal out the training data",
+               "title:", "title must be a text"},
+        Spoilt{"TwoLines", "todos/05.yaml", "title: Deal out", "title: |\n  Deal\n  out",
+               "title must be one line"},
+        Spoilt{"Needs", "todos/05.yaml", "needs: [4]", "needs: [99]", "needs names TODO 99"},
+        Spoilt{"StepNumber", "chapter.yaml", "name: 01_serial", "name: 02_serial",
+               "the steps 02_serial and 02_setup have the same number"},
+        Spoilt{"StepName", "chapter.yaml", "name: 03_sampler", "name: 3_sampler",
+               "must begin with two digits"},
+        Spoilt{"Parent", "chapter.yaml", "name: 03_sampler", "name: 03_sampler\n    parent: 05_all",
+               "the parent of 03_sampler is 05_all, which is no step before it"},
+        Spoilt{"FileOfStep", "chapter.yaml", "name: 03_sampler",
+               "name: 03_sampler\n    files: [train.cp]",
+               "no file train.cp, did you mean train.cpp?"},
+        Spoilt{"NoProgram", "chapter.yaml", "name: 03_sampler",
+               "name: 03_sampler\n    files: [job.sbatch]", "exactly one file that is a program"},
+        Spoilt{"FileKind", "chapter.yaml", "train.cpp: program", "train.cpp: programme",
+               "a file is a program, a part of one, or a job"},
+        Spoilt{"Chapters", "../order.yaml", "[data_parallel]", "[data_parallel, nothing]",
+               "order.yaml:2: there is no folder nothing beside it"},
+        Spoilt{"SameChapter", "../order.yaml", "[data_parallel]", "[data_parallel, data_parallel]",
+               "have the same number"},
+        Spoilt{"TodoOrder", "chapter.yaml", "[1, 2, 3]", "[1, 3, 2]",
+               "TODO 3 stands where TODO 2 is due"},
+        Spoilt{"NoList", "chapter.yaml", "[1, 2, 3]", "none", "todos must be a list"},
+        Spoilt{"WrongStep", "todos/08.yaml", "step: 04_ddp", "step: 05_all_reduce_loss",
+               "its step is 05_all_reduce_loss, but chapter.yaml lists it in 04_ddp"},
+        Spoilt{"UnlistedTodo", "chapter.yaml", "[14, 15, 16, 17]", "[14, 15, 16]",
+               "17.yaml: no step in chapter.yaml lists this TODO"},
+        Spoilt{"MissingTodo", "chapter.yaml", "[14, 15, 16, 17]", "[14, 15, 16, 17, 18]",
+               "18.yaml"},
+        Spoilt{"UnknownFeature", "train.cpp", "#if SAMPLER", "#if SAMPLERS",
+               "no TODO or step switches the feature SAMPLERS on, did you mean SAMPLER?"},
+        Spoilt{"UnusedFeature", "todos/09.yaml", "[SET_EPOCH]", "[SET_EPOCH, EXTRA]",
+               "09.yaml: no source has an #if EXTRA"},
+        Spoilt{"UnknownPlace", "train.cpp", "//@todo 9", "//@todo 99", "there is no TODO 99"},
+        Spoilt{"NoPlace", "train.cpp", "//@todo 9", "",
+               "09.yaml: this TODO needs its place in one of the chapter's files; it has none"},
+        Spoilt{"TwoFiles", "job.sbatch", "#@todo 15", "#@todo 9",
+               "it has places in train.cpp and job.sbatch"},
+        Spoilt{"MarkOfTwoStatements", "train.cpp", "//@set_epoch", "//@epochs",
+               ": the mark epochs is also on line"},
+        Spoilt{"NoHereToo", "todos/10.yaml", "here_too:", "#",
+               "here_too is for TODOs with several places"},
+        Spoilt{"NeedlessHereToo", "todos/09.yaml",
+               "title:", "here_too: x\ntitle:", "here_too is for TODOs with several places"}),
+    [](const auto& parameter) { return parameter.param.name; });
+
+TEST(Course, KnowsTheTodoThatSwitchesAFeatureOn) {
+  const auto course = load_course(testing::chapters_folder());
+  EXPECT_EQ(course.todo_of("DDP"), 8);
+  EXPECT_EQ(course.todo_of("SETUP"), 3);  // the last of those that do
+  EXPECT_THAT(error_of([&] { course.todo_of("SETPU"); }),
+              HasSubstr("no TODO that switches the feature SETPU on, did you mean SETUP?"));
+  // What comes ready-made with a step is no TODO's.
+  EXPECT_THAT(error_of([&] { course.todo_of("CHECKPOINT"); }), HasSubstr("no TODO that switches"));
+}
+
+TEST(Course, AMissingFileIsNamed) {
+  const CourseCopy course;
+  std::filesystem::remove(course.chapter() / "train.cpp");
+  EXPECT_THAT(error_of([&] { load_course(course.path()); }),
+              ::testing::AllOf(HasSubstr("train.cpp"), HasSubstr("No such file")));
+}
+
+}  // namespace
+}  // namespace checker
