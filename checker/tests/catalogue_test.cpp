@@ -33,6 +33,7 @@ const Course& small_course() {
     todo(2, "02_b", "TWO");
     todo(3, "02_b", "THREE");
     write_file(folder.path() / "order.yaml", "chapters: [small]\n");
+    write_file(folder.path() / "findings.yaml", "findings: {lost: {what: It is lost., why: x}}\n");
     write_file(folder.path() / "small" / "chapter.yaml",
                "files: {train.cpp: program, job.sbatch: job}\n"
                "task: a\nworlds: [[0]]\nsteps:\n  - {name: 01_a, title: A, intro: A., run: a, "
@@ -259,9 +260,9 @@ CatalogueEntry unfinished_entry(const std::string& rest) {
 }
 
 TEST(Catalogue, UnfinishedWorkSaysHowEveryTodoStands) {
-  const auto entry = unfinished_entry("  states: {2: wrong, 3: open}\n  finding: dies\n");
+  const auto entry = unfinished_entry("  states: {2: wrong, 3: open}\n  finding: lost\n");
   EXPECT_EQ(entry.states, (std::map<int, std::string>{{2, "wrong"}, {3, "open"}}));
-  EXPECT_EQ(entry.finding, "dies");
+  EXPECT_EQ(entry.finding, "lost");
   const auto error = [](const std::string& rest) {
     return testing::error_of([&] { unfinished_entry(rest); });
   };
@@ -269,6 +270,8 @@ TEST(Catalogue, UnfinishedWorkSaysHowEveryTodoStands) {
               HasSubstr("/unfinished/02.yaml:5: unknown state worng, did you mean wrong?"));
   EXPECT_THAT(error("  states: {2: wrong}\n"),
               HasSubstr("/unfinished/02.yaml:5: states must name each TODO of the step."));
+  EXPECT_THAT(error("  states: {2: wrong, 3: open}\n  finding: lots\n"),
+              HasSubstr("/unfinished/02.yaml:6: there is no finding lots, did you mean lost?"));
   EXPECT_THAT(error(""), HasSubstr("the key states is missing"));
 }
 

@@ -1,6 +1,9 @@
 // Whether what ranks say they exchanged can have passed between them.
 #include "judge/traffic.hpp"
 
+#include "files.hpp"
+#include "judge/tell.hpp"
+
 #include <gmock/gmock.h>
 
 namespace checker {
@@ -24,7 +27,7 @@ Trial trial(uint32_t world, const std::vector<uint64_t>& elements, bool complete
 }
 
 bool believed(const std::vector<Trial>& trials, uint64_t passed) {
-  return !missing_traffic(trials, passed, 3);
+  return !missing_traffic(trials, passed);
 }
 
 TEST(Traffic, OfNRanksNMinusOneReceiveWhatOneHolds) {
@@ -46,11 +49,12 @@ TEST(Traffic, AnAbsurdSizeOverflowsNothing) {
 }
 
 TEST(Traffic, TheFindingSaysBothNumbers) {
-  const auto finding = missing_traffic({trial(2, {1000})}, 17, 3);
-  ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->todo, 3);
-  EXPECT_THAT(finding->evidence, ::testing::ElementsAre(::testing::HasSubstr("4000 bytes"),
-                                                        ::testing::HasSubstr("17 bytes")));
+  const auto symptom = missing_traffic({trial(2, {1000})}, 17);
+  ASSERT_TRUE(symptom);
+  const auto finding = tell(testing::course(), testing::course().step("05"), *symptom);
+  EXPECT_EQ(finding.todo, 3);
+  EXPECT_THAT(finding.evidence, ::testing::ElementsAre(::testing::HasSubstr("4000 bytes"),
+                                                       ::testing::HasSubstr("17 bytes")));
 }
 
 }  // namespace

@@ -117,6 +117,11 @@ CatalogueEntry read_entry(const fs::path& file, const YAML::Node& node, int todo
   if (kind == EntryKind::unfinished) {
     entry.states = read_states(file, mapping, course.step(course.todos.at(todo).step).todos);
     if (mapping.has("finding")) entry.finding = mapping.line("finding");
+    const auto& known_words = course.chapter_of(course.step_of(course.todos.at(todo))).words;
+    if (!entry.finding.empty() && !known_words.contains(entry.finding)) {
+      fail(file, mapping.node("finding").Mark(),
+           "there is no finding " + entry.finding + did_you_mean(entry.finding, known_words.ids()));
+    }
   }
   return entry;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "course/source.hpp"
+#include "course/words.hpp"
 
 namespace checker {
 
@@ -54,6 +55,12 @@ struct CourseFile {
   Source source;
 };
 
+/// An entry of a chapter's blame table.
+struct Blame {
+  std::vector<std::string> features;  ///< whose TODOs may be at fault, the likeliest first
+  std::string place;                  ///< "chapter.yaml:12"
+};
+
 /// Steps that belong together: one folder of checker/chapters/.
 struct Chapter {
   std::string name;
@@ -61,6 +68,10 @@ struct Chapter {
   std::vector<CourseFile> files;
   std::string task;                         ///< what trainers are judged with
   std::vector<std::vector<size_t>> worlds;  ///< in which they are judged: the node of each rank
+  /// By what was seen: the id of a finding, or a place in the program (phase.training). A chapter
+  /// has the entries, and the words, of the chapters that it builds on as well.
+  std::map<std::string, Blame> blame;
+  Words words;
 };
 
 struct Course {

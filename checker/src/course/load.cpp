@@ -15,6 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Places in the program that blame tables speak of beside findings.
+constexpr std::string_view kPlaces[] = {"phase", "loop", "sampler", "loader", "call"};
+
 void add(Course& course, LoadedChapter&& loaded) {
   for (auto& step : loaded.steps) {
     for (const auto& other : course.steps) {
@@ -31,6 +34,40 @@ void add(Course& course, LoadedChapter&& loaded) {
     }
   }
   course.chapters.push_back(std::move(loaded.chapter));
+}
+
+// A chapter has the words and the blame table of the one that its first step goes back to as well.
+void inherit(Course& course) {
+  auto& chapter = course.chapters.back();
+  const auto first = std::ranges::find(course.steps, chapter.name, &Step::chapter);
+  if (first->parent.empty()) return;
+  const auto parent = std::ranges::find(course.steps, first->parent, &Step::name);
+  if (parent == course.steps.end() || parent->chapter == chapter.name) return;
+  const auto& from = course.chapter_of(*parent);
+  chapter.blame.insert(from.blame.begin(), from.blame.end());
+  chapter.words.add(from.words);
+}
+
+// What a blame table speaks of is a finding, one case of it, or a place in the program.
+void check_blame(const Course& course) {
+  for (const auto& chapter : course.chapters) {
+    for (const auto& [entry, blame] : chapter.blame) {
+      const auto subject = entry.substr(0, entry.find('.'));
+      const auto known = chapter.words.ids();
+      const bool place = std::ranges::find(kPlaces, subject) != std::end(kPlaces);
+      if (!place && std::ranges::find(known, subject) == known.end()) {
+        throw Error(blame.place + ": there is no finding " + subject +
+                    did_you_mean(subject, known));
+      }
+      for (const auto& feature : blame.features) {
+        try {
+          course.todo_of(feature);
+        } catch (const Error& error) {
+          throw Error(blame.place + ": " + error.what());
+        }
+      }
+    }
+  }
 }
 
 std::string file_of(const Course& course, const Step& step) {
@@ -111,10 +148,15 @@ Course load_course(const fs::path& folder) {
     }
     const auto before = course.steps.empty() ? "" : course.steps.back().name;
     add(course, load_chapter(folder / name, before));
+    inherit(course);
   }
+  Words shared;
+  shared.add(folder / "findings.yaml");
+  for (auto& chapter : course.chapters) chapter.words.add(shared);
   check_parents(course);
   check_needs(course);
   check_features(course);
+  check_blame(course);
   check_marks(course);
   return course;
 }

@@ -82,13 +82,16 @@ class Reader {
       : folder_(folder), file_(folder / "chapter.yaml"), before_(std::move(before)) {}
 
   LoadedChapter read() {
-    const Mapping settings(file_, read_yaml(file_), {"files", "steps", "task", "worlds"});
+    const Mapping settings(file_, read_yaml(file_), {"files", "steps", "task", "worlds", "blame"});
     auto& chapter = loaded_.chapter;
     chapter = {.name = folder_.filename().string(),
                .folder = folder_,
                .files = read_files(file_, settings),
                .task = settings.text("task"),
-               .worlds = settings.list<std::vector<size_t>>("worlds")};
+               .worlds = settings.list<std::vector<size_t>>("worlds"),
+               .blame = read_blame(settings),
+               .words = {}};
+    if (fs::exists(folder_ / "findings.yaml")) chapter.words.add(folder_ / "findings.yaml");
     read_steps(settings);
     read_todos();
     check_places();
@@ -96,6 +99,22 @@ class Reader {
   }
 
  private:
+  std::map<std::string, Blame> read_blame(const Mapping& settings) const {
+    std::map<std::string, Blame> table;
+    if (!settings.has("blame")) return table;
+    for (const auto& entry : settings.node("blame")) {
+      auto& blame = table[entry.first.as<std::string>()];
+      blame.place = place_of(file_, entry.first.Mark());
+      if (!entry.second.IsSequence() || entry.second.size() == 0) {
+        fail(file_, entry.second.Mark(), "a list of features is expected here.");
+      }
+      for (const auto& feature : entry.second) {
+        blame.features.push_back(feature.as<std::string>());
+      }
+    }
+    return table;
+  }
+
   void read_steps(const Mapping& settings) {
     const auto nodes = settings.node("steps");
     if (!nodes.IsSequence() || nodes.size() == 0)

@@ -65,17 +65,21 @@ std::string describe(const CollectiveSeen& collective) {
   return text;
 }
 
-std::string describe_at(const Scene& scene, size_t rank, const CollectiveSeen& collective) {
+EvidenceLine seen_call(const Scene& scene, const char* name, size_t rank,
+                       const CollectiveSeen& collective) {
   const auto place = scene.locate(scene.run().ranks[rank], collective);
-  return describe(collective) + (place.empty() ? "" : ", called at " + place);
+  return {place.empty() ? name : std::string(name) + "_at",
+          {{"rank", rank}, {"call", describe(collective)}, {"place", place}}};
 }
 
-std::vector<std::string> in_words(const Scene& scene, const Mismatch& mismatch) {
-  const auto line = [&](size_t rank, const CollectiveSeen* collective) {
-    return "rank " + std::to_string(rank) + ": " +
-           (collective ? describe_at(scene, rank, *collective) : "no such call");
-  };
-  return {line(mismatch.rank_a, mismatch.a), line(mismatch.rank_b, mismatch.b)};
+std::vector<EvidenceLine> seen_of(const Scene& scene, const Mismatch& mismatch) {
+  std::vector<EvidenceLine> lines{seen_call(scene, "called", mismatch.rank_a, *mismatch.a)};
+  if (mismatch.b) {
+    lines.push_back(seen_call(scene, "called", mismatch.rank_b, *mismatch.b));
+  } else {
+    lines.push_back({"called_nothing", {{"rank", mismatch.rank_b}}});
+  }
+  return lines;
 }
 
 std::string difference(const CollectiveSeen& a, const CollectiveSeen& b) {
@@ -171,31 +175,28 @@ Phase phase_at(const RankSeen& rank, size_t event) {
   return rank.groups.empty() ? Phase::joining : Phase::preparing;
 }
 
-int blame_for(const Scene& scene, Phase phase) {
+std::string name_of(Phase phase) {
   switch (phase) {
     case Phase::joining:
-      return scene.blame(
-          {feature::setup, feature::samplers, feature::ddp, feature::all_reduce, feature::destroy});
+      return "phase.joining";
     case Phase::preparing:
-      return scene.blame(
-          {feature::ddp, feature::setup, feature::samplers, feature::all_reduce, feature::save0});
+      return "phase.preparing";
     case Phase::training:
+      return "phase.training";
     case Phase::checkpointing:
-      return scene.blame({feature::ddp, feature::all_reduce, feature::training_loader,
-                          feature::setup, feature::set_epoch});
+      return "phase.checkpointing";
     case Phase::evaluating:
-      return scene.blame({feature::all_reduce, feature::ddp, feature::validation_loader,
-                          feature::setup, feature::print0});
+      return "phase.evaluating";
     case Phase::reporting:
-      return scene.blame({feature::print0, feature::save0, feature::all_reduce, feature::ddp});
+      return "phase.reporting";
     case Phase::saving:
-      return scene.blame({feature::save0, feature::print0, feature::all_reduce, feature::ddp});
+      return "phase.saving";
     case Phase::closing:
-      return scene.blame({feature::save0, feature::destroy, feature::print0, feature::all_reduce});
+      return "phase.closing";
     case Phase::leaving:
-      return scene.blame({feature::destroy, feature::save0, feature::print0, feature::all_reduce});
+      return "phase.leaving";
   }
-  return scene.blame({feature::setup});
+  return "";
 }
 
 }  // namespace checker

@@ -11,9 +11,6 @@ namespace checker {
 /// "all_reduce of 2 float64 (SUM)", "broadcast of 5 float32 from rank 1", "barrier".
 std::string describe(const CollectiveSeen& collective);
 
-/// The same with where it was called, as far as that is known: "barrier, called at ...:48".
-std::string describe_at(const Scene& scene, size_t rank, const CollectiveSeen& collective);
-
 /// The first collective of a group about which two ranks disagree.
 struct Mismatch {
   std::string group;
@@ -27,8 +24,11 @@ struct Mismatch {
 /// has ended by itself.
 std::optional<Mismatch> find_mismatch(const Run& run, bool counts);
 
+/// What a rank called, and where, as far as that is known. name: of the line, "waits" or "called".
+EvidenceLine seen_call(const Scene& scene, const char* name, size_t rank,
+                       const CollectiveSeen& collective);
 /// Two lines: what each of the two ranks called.
-std::vector<std::string> in_words(const Scene& scene, const Mismatch& mismatch);
+std::vector<EvidenceLine> seen_of(const Scene& scene, const Mismatch& mismatch);
 
 /// "size", "reduce op", ...: in what two collectives differ.
 std::string difference(const CollectiveSeen& a, const CollectiveSeen& b);
@@ -50,7 +50,7 @@ enum class Phase {
 };
 Phase phase_at(const RankSeen& rank, size_t event);
 
-/// The TODO to name for trouble in a phase.
-int blame_for(const Scene& scene, Phase phase);
+/// What blame tables and findings.yaml's phrases call a phase: "phase.training".
+std::string name_of(Phase phase);
 
 }  // namespace checker

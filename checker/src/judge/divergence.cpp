@@ -15,6 +15,9 @@ struct Milestone {
 
 using Milestones = std::vector<Milestone>;
 
+// What blame tables call them.
+constexpr const char *kPrint0 = "call.print0", *kSave0 = "call.save0";
+
 constexpr Milestone kPrint{Kind::printed}, kSave{Kind::saved};
 constexpr Milestone kValidation{Kind::fetch, static_cast<uint64_t>(Split::validation)};
 constexpr Milestone kTest{Kind::fetch, static_cast<uint64_t>(Split::test)};
@@ -34,10 +37,10 @@ Milestones milestones_of(const RankSeen& rank) {
   return all;
 }
 
-std::optional<std::string_view> feature_of(const Milestones& milestones, size_t at) {
+std::optional<std::string> feature_of(const Milestones& milestones, size_t at) {
   if (at >= milestones.size()) return std::nullopt;
-  if (milestones[at].kind == Kind::printed) return feature::print0;
-  if (milestones[at].kind == Kind::saved) return feature::save0;
+  if (milestones[at].kind == Kind::printed) return kPrint0;
+  if (milestones[at].kind == Kind::saved) return kSave0;
   return std::nullopt;
 }
 
@@ -66,7 +69,7 @@ bool saves_in_place_of_the_test(const Milestones& one, const Milestones& other) 
 
 }  // namespace
 
-std::optional<std::string_view> first_call_left_out(const Run& run) {
+std::optional<std::string> first_call_left_out(const Run& run) {
   std::vector<Milestones> all;
   for (const auto& rank : run.ranks) all.push_back(milestones_of(rank));
   const auto any = [&](const auto& is) { return std::ranges::any_of(all, is); };
@@ -79,20 +82,20 @@ std::optional<std::string_view> first_call_left_out(const Run& run) {
     // place is the nearest to blame.
     const bool went_home = rank.left_regularly && !rank.shutdown_event;
     const auto unprinted = evaluations_unprinted(own, went_home);
-    if (prints ? unprinted > 0 : unprinted == 1) return feature::print0;
+    if (prints ? unprinted > 0 : unprinted == 1) return kPrint0;
     const auto misses_the_test = [&](const Milestones& other) {
       return saves_in_place_of_the_test(own, other);
     };
-    if ((went_home || rank.shutdown_event) && any(misses_the_test)) return feature::print0;
+    if ((went_home || rank.shutdown_event) && any(misses_the_test)) return kPrint0;
     const bool tested = std::ranges::find(own, kTest) != own.end();
     if (went_home && tested && !saves_after_the_test(own) && any(saves_after_the_test)) {
-      return feature::save0;
+      return kSave0;
     }
   }
   return std::nullopt;
 }
 
-std::optional<std::string_view> first_call_not_shared(const Run& run) {
+std::optional<std::string> first_call_not_shared(const Run& run) {
   if (run.ranks.empty()) return std::nullopt;
   const auto first = milestones_of(run.ranks[0]);
   for (size_t rank = 1; rank < run.ranks.size(); ++rank) {

@@ -7,6 +7,7 @@
 #include "judge/boxed_jobs.hpp"
 #include "judge/experiment.hpp"
 #include "judge/job_rules.hpp"
+#include "judge/tell.hpp"
 #include "lab/impossible.hpp"
 
 namespace checker {
@@ -74,16 +75,15 @@ Findings check_job(const Project& project, const Course& course, const Step& ste
     if (ends[i].refused.empty()) sites[i].read(jobs[i]);
   }
   const auto& job = jobs.front();
-  return judge_job({.job = job,
-                    .other = jobs.back(),
-                    .course = course,
-                    .step = step,
-                    .gpus_per_node = job_gpus_per_node(),
-                    .reported = reported_by_first(job),
-                    .loss_tolerance = options.plan.loss_tolerance,
-                    .alone = options.plan.ranks_add_up
-                                 ? reported_alone(options, job.trainers.size())
-                                 : std::vector<double>()});
+  return tell(
+      course, step,
+      judge_job({.job = job,
+                 .other = jobs.back(),
+                 .gpus_per_node = job_gpus_per_node(),
+                 .reported = reported_by_first(job),
+                 .loss_tolerance = options.plan.loss_tolerance,
+                 .alone = options.plan.ranks_add_up ? reported_alone(options, job.trainers.size())
+                                                    : std::vector<double>()}));
 }
 
 }  // namespace checker

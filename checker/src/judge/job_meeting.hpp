@@ -1,5 +1,5 @@
 #pragma once
-/// Where the ranks of a job are told to meet (TODO 15).
+/// Where the ranks of a job are told to meet.
 #include <optional>
 
 #include "judge/job_rules.hpp"
@@ -7,6 +7,6 @@
 namespace checker {
 
 /// The same place for all: the job's first node, at a port of the job's own. Nothing if it is so.
-std::optional<Finding> judge_meeting(const JobScene& scene);
+std::optional<Symptom> judge_meeting(const JobScene& scene);
 
 }  // namespace checker

@@ -22,109 +22,88 @@ class JobRules {
  public:
   explicit JobRules(const JobScene& scene) : scene_(scene), job_(scene.job) {}
 
-  Findings judge() {
+  Symptoms judge() {
     if (!job_.refused.empty()) {
-      add(feature::gpus, "job_refused", "Slurm does not take the job.",
-          "It asks for something that no node of the cluster has, or sbatch cannot read it.",
-          {"sbatch said: " + job_.refused});
-      return findings_;
+      add("job_refused", {{"sbatch_said", {{"words", job_.refused}}}});
+      return symptoms_;
     }
     gpus();
-    if (auto finding = judge_meeting(scene_)) findings_.push_back(std::move(*finding));
-    if (findings_.empty()) processes();  // else it is no wonder
+    if (auto symptom = judge_meeting(scene_)) symptoms_.push_back(std::move(*symptom));
+    if (symptoms_.empty()) processes();  // else it is no wonder
     nodes();
-    if (findings_.empty()) end();
-    if (findings_.empty()) losses();
-    return std::move(findings_);
+    if (symptoms_.empty()) end();
+    if (symptoms_.empty()) losses();
+    return std::move(symptoms_);
   }
 
  private:
-  void add(std::string_view name, const std::string& id, const std::string& what,
-           const std::string& why, std::vector<std::string> evidence) {
-    findings_.push_back({scene_.course.todo_of(name), id, what, why, std::move(evidence), ""});
+  void add(const std::string& id, std::vector<EvidenceLine> evidence) {
+    symptoms_.push_back({.id = id, .evidence = std::move(evidence)});
   }
 
-  // TODO 14: allotted by Slurm, and to be seen by the programs.
+  // Allotted by Slurm, and to be seen by the programs.
   void gpus() {
     for (const auto& [host, starts] : by_host(any_starts())) {
       const auto allotted =
           static_cast<size_t>(whole_number(starts.front()->variable("SLURM_GPUS_ON_NODE"), 0));
       std::set<std::string> visible;
       for (const auto* start : starts) visible.merge(visible_to(*start));
-      const std::vector<std::string> evidence = {
-          "on " + host + ": " + std::to_string(allotted) + " allotted (SLURM_GPUS_ON_NODE), " +
-          std::to_string(visible.size()) + " visible (CUDA_VISIBLE_DEVICES=" +
-          starts.front()->variable("CUDA_VISIBLE_DEVICES") + ")"};
-      if (allotted != scene_.gpus_per_node) {
-        return add(feature::gpus, "gpus_not_asked_for",
-                   "The job does not get the four GPUs of a node.",
-                   "--gres=gpu:4 asks for them; it counts per node, not per job.", evidence);
-      }
-      if (visible.size() != scene_.gpus_per_node) {
-        return add(feature::gpus, "gpus_not_visible",
-                   "The job has four GPUs per node, but its programs do not see them all.",
-                   "CUDA_VISIBLE_DEVICES says which of the node's GPUs a program may use; their "
-                   "numbers start at 0.",
-                   evidence);
-      }
+      const std::vector<EvidenceLine> evidence = {
+          {"gpus_of_node",
+           {{"host", host},
+            {"allotted", allotted},
+            {"visible", visible.size()},
+            {"devices", starts.front()->variable("CUDA_VISIBLE_DEVICES")}}}};
+      if (allotted != scene_.gpus_per_node) return add("gpus_not_asked_for", evidence);
+      if (visible.size() != scene_.gpus_per_node) return add("gpus_not_visible", evidence);
     }
   }
 
-  // TODO 16: one torchrun a node, one rank a GPU, one world.
+  // One torchrun a node, one rank a GPU, one world.
   void processes() {
-    std::vector<std::string> evidence;
+    std::vector<EvidenceLine> evidence;
     for (const auto& host : job_.hosts) {
       const auto count = [&](const Starts& starts) {
         return std::ranges::count(starts, host, &StartSeen::host);
       };
-      evidence.push_back("on " + host + ": torchrun started " +
-                         count_of(static_cast<size_t>(count(job_.launchers)), "time") + ", " +
-                         count_of(static_cast<size_t>(count(job_.trainers)), "rank"));
+      evidence.push_back(
+          {"started",
+           {{"host", host}, {"times", count(job_.launchers)}, {"ranks", count(job_.trainers)}}});
     }
     for (const auto& [host, launchers] : by_host(job_.launchers)) {
-      if (launchers.size() <= 1) continue;
-      return add(feature::torchrun, "torchrun_once_per_task",
-                 "torchrun is started several times on one node.",
-                 "Once per node is enough: it starts the ranks itself. --ntasks-per-node=1 stays.",
-                 evidence);
+      if (launchers.size() > 1) return add("torchrun_once_per_task", evidence);
     }
     if (job_.launchers.size() > 1 && launchers_disagree()) return;
     for (const auto& host : job_.hosts) {
       const auto ranks = std::ranges::count(job_.trainers, host, &StartSeen::host);
       if (static_cast<size_t>(ranks) == scene_.gpus_per_node) continue;
-      return add(feature::torchrun, "not_a_rank_per_gpu",
-                 "There is not one rank for each GPU of a node.",
-                 "torchrun --nproc-per-node starts that many ranks on its node.", evidence);
+      return add("not_a_rank_per_gpu", evidence);
     }
     one_world(evidence);
   }
 
   bool launchers_disagree() {
-    struct Same {
-      const char *option, *id, *what, *why;
-    };
-    for (const auto& same :
-         {Same{"rdzv-id", "rdzv_ids_differ", "The nodes give different rendezvous ids.",
-               "Nodes with different ids never meet: the job's number is the same on all."},
-          Same{"nnodes", "nnodes_differ", "The nodes give different numbers of nodes.",
-               "--nnodes is that of the whole job, $SLURM_NNODES."}}) {
-      std::vector<std::string> evidence;
+    for (const auto& [option, id] :
+         {std::pair{"rdzv-id", "rdzv_ids_differ"}, {"nnodes", "nnodes_differ"}}) {
+      std::vector<EvidenceLine> evidence;
       bool differ = false;
       for (const auto& launcher : job_.launchers) {
-        const auto value = launcher.option(same.option);
-        differ = differ || value != job_.launchers.front().option(same.option);
-        evidence.push_back("on " + launcher.host + ": --" + same.option + "=" + value);
+        const auto value = launcher.option(option);
+        differ = differ || value != job_.launchers.front().option(option);
+        evidence.push_back(
+            {"launcher_option", {{"host", launcher.host}, {"option", option}, {"value", value}}});
       }
       if (!differ) continue;
-      add(feature::torchrun, same.id, same.what, same.why, evidence);
+      add(id, evidence);
       return true;
     }
     return false;
   }
 
-  void one_world(std::vector<std::string> evidence) {
+  void one_world(std::vector<EvidenceLine> evidence) {
     std::set<int> ranks;
     bool whole = true;
+    std::vector<EvidenceLine> places;
     for (const auto& start : job_.trainers) {
       const auto number = [&](const char* by_torchrun, const char* by_slurm) {
         const auto told = start.variable(by_torchrun);
@@ -133,36 +112,33 @@ class JobRules {
       const int rank = number("RANK", "SLURM_PROCID"), world = number("WORLD_SIZE", "SLURM_NTASKS");
       whole = whole && world == static_cast<int>(job_.trainers.size());
       whole = ranks.insert(rank).second && whole;
-      evidence.push_back("on " + start.host + ": rank " + std::to_string(rank) + " of " +
-                         std::to_string(world));
+      places.push_back({"rank_of_world", {{"host", start.host}, {"rank", rank}, {"size", world}}});
     }
     if (whole) return;
-    std::ranges::sort(evidence);
-    add(feature::torchrun, "several_worlds", "The ranks do not form one world.",
-        "All nodes together are one job: --nnodes is $SLURM_NNODES, and the rendezvous is the same "
-        "for all.",
-        evidence);
+    std::ranges::sort(places, {}, [](const EvidenceLine& seen) {
+      return seen.values.at("host").text + " " + seen.values.at("rank").text;
+    });
+    places.insert(places.end(), evidence.begin(), evidence.end());
+    add("several_worlds", std::move(places));
   }
 
   void nodes() {
     if (job_.hosts.size() == 2) return;
-    add(feature::nodes, "not_two_nodes",
-        "The job has " + count_of(job_.hosts.size(), "node") + ", not two.",
-        "--nodes=2 asks for two.", {"its nodes: " + join(job_.hosts, ", ")});
+    symptoms_.push_back({.id = "not_two_nodes",
+                         .values = {{"nodes", job_.hosts.size()}},
+                         .evidence = {{"nodes", {{"hosts", join(job_.hosts, ", ")}}}}});
   }
 
   void end() {
     if (job_.completed()) return;
-    std::vector<std::string> evidence = {"Slurm says: " + job_.state +
-                                         (job_.reason.empty() ? "" : ", " + job_.reason)};
+    std::vector<EvidenceLine> evidence = {{job_.reason.empty() ? "slurm_says" : "slurm_says_why",
+                                           {{"state", job_.state}, {"reason", job_.reason}}}};
     constexpr size_t kLastLines = 5;
     const size_t first = job_.output.size() > kLastLines ? job_.output.size() - kLastLines : 0;
     for (size_t i = first; i < job_.output.size(); ++i) {
-      evidence.push_back("it said: " + job_.output[i].substr(0, 200));
+      evidence.push_back({"it_said_small", {{"words", job_.output[i].substr(0, 200)}}});
     }
-    add(feature::torchrun, job_.out_of_time ? "job_stands_still" : "job_fails",
-        job_.out_of_time ? "The job does not come to its end." : "The job fails.",
-        "Nothing else was found wrong: its own words may tell.", std::move(evidence));
+    add(job_.out_of_time ? "job_stands_still" : "job_fails", std::move(evidence));
   }
 
   void losses() {
@@ -172,12 +148,14 @@ class JobRules {
                         return std::abs(a - b) <= scene_.loss_tolerance * std::abs(b);
                       });
     if (same) return;
-    add(feature::torchrun, "loss_not_that_of_one_rank",
-        "The job's losses are not those of one rank on the same global batch.",
-        "More ranks share the same work: with the same global batch they come to the same losses.",
-        {"last loss of the job: " +
-             (scene_.reported.empty() ? "none" : digits(scene_.reported.back())),
-         "last loss of one rank: " + digits(scene_.alone.back())});
+    EvidenceLine of_job{"last_of_job", {}};
+    if (scene_.reported.empty()) {
+      of_job.name = "none_of_job";
+    } else {
+      of_job.values["loss"] = digits(scene_.reported.back());
+    }
+    add("loss_not_that_of_one_rank",
+        {of_job, {"last_of_one_rank", {{"loss", digits(scene_.alone.back())}}}});
   }
 
   const Starts& any_starts() const {
@@ -197,11 +175,11 @@ class JobRules {
 
   const JobScene& scene_;
   const JobSeen& job_;
-  Findings findings_;
+  Symptoms symptoms_;
 };
 
 }  // namespace
 
-Findings judge_job(const JobScene& scene) { return JobRules(scene).judge(); }
+Symptoms judge_job(const JobScene& scene) { return JobRules(scene).judge(); }
 
 }  // namespace checker

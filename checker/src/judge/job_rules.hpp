@@ -6,16 +6,9 @@
 
 namespace checker {
 
-namespace feature {
-inline constexpr std::string_view gpus = "GPUS", master = "MASTER", torchrun = "TORCHRUN",
-                                  nodes = "NODES";
-}  // namespace feature
-
 struct JobScene {
-  const JobSeen& job;    ///< with the trainer at work
-  const JobSeen& other;  ///< the same script as another job
-  const Course& course;
-  const Step& step;
+  const JobSeen& job;            ///< with the trainer at work
+  const JobSeen& other;          ///< the same script as another job
   size_t gpus_per_node;          ///< that a node has
   std::vector<double> reported;  ///< by rank 0
   double loss_tolerance;         ///< relative
@@ -23,7 +16,7 @@ struct JobScene {
                                  ///< what ranks come to
 };
 
-/// In the order of the TODOs.
-Findings judge_job(const JobScene& scene);
+/// The first of each part of the script: what comes first explains what comes later.
+Symptoms judge_job(const JobScene& scene);
 
 }  // namespace checker

@@ -13,14 +13,6 @@ bool Scene::expects(std::string_view name) const {
   return features.contains(std::string(name));
 }
 
-int Scene::blame(std::initializer_list<std::string_view> candidates) const {
-  for (const auto name : candidates) {
-    const int todo = course.todo_of(name);
-    if (std::ranges::find(step.todos, todo) != step.todos.end()) return todo;
-  }
-  return course.todo_of(*candidates.begin());
-}
-
 bool Scene::ended_well() const {
   return run().result.success() &&
          std::ranges::all_of(run().ranks, [](const RankSeen& rank) { return rank.left_regularly; });
@@ -55,8 +47,6 @@ double Scene::tolerance() const { return std::max(plan.tolerance, rounding_of(ru
 
 double Scene::loss_tolerance() const { return std::max(plan.loss_tolerance, rounding_of(run())); }
 
-std::string Scene::where() const { return "at world size " + std::to_string(world()); }
-
 std::string name_of(Split split) {
   constexpr std::array<const char*, 3> names{"training", "validation", "test"};
   const auto place = static_cast<size_t>(split);
@@ -77,13 +67,20 @@ std::string digits(double value) {
   return text.data();
 }
 
-std::string ranks_in_words(const std::vector<size_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+Value ranks_value(const std::vector<size_t>& ranks) {
+  Value value(ranks.size() == 1 ? "rank " : "ranks ");
+  value.count = ranks.size();
   for (size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
+    if (i > 0) value.text += i + 1 == ranks.size() ? " and " : ", ";
+    value.text += std::to_string(ranks[i]);
   }
-  return text;
+  return value;
+}
+
+Value phrase(std::string name) {
+  Value value(std::move(name));
+  value.phrase = true;
+  return value;
 }
 
 }  // namespace checker

@@ -1,7 +1,6 @@
 #pragma once
 /// All that is known about one run, for the rules to look at.
 #include <functional>
-#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "course/course.hpp"
 #include "judge/experiment.hpp"
 #include "judge/oracle.hpp"
+#include "judge/symptom.hpp"
 #include "judge/verdict.hpp"
 #include "plan/plan.hpp"
 
@@ -18,12 +18,10 @@ namespace checker {
 /// Turns a collective's return addresses into "steps/…/train.cpp:48", or an empty text.
 using Locate = std::function<std::string(const RankSeen&, const CollectiveSeen&)>;
 
-/// The features of the course that rules know: what a TODO switches on, rather than its number.
+/// The features that rules ask for: what a TODO switches on, rather than its number.
 namespace feature {
-inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER",
-                                  training_loader = "TRAIN_LOADER",
-                                  validation_loader = "VALID_LOADER", test_loader = "TEST_LOADER",
-                                  ddp = "DDP", set_epoch = "SET_EPOCH", all_reduce = "ALL_REDUCE",
+inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER", ddp = "DDP",
+                                  set_epoch = "SET_EPOCH", all_reduce = "ALL_REDUCE",
                                   print0 = "PRINT0", save0 = "SAVE0", destroy = "DESTROY";
 }  // namespace feature
 
@@ -45,15 +43,12 @@ struct Scene {
   /// narrowest parameter of any rank.
   double tolerance() const;
   double loss_tolerance() const;
-  /// The TODO to name for a symptom that several features could have: the first that the student
-  /// works on in this step, else the first of all, which this step got ready-made.
-  int blame(std::initializer_list<std::string_view> candidates) const;
   /// Whether every rank came to its end by itself, successfully.
   bool ended_well() const;
   /// Whether these are the ranks with the local rank 0 on all nodes but the first.
   bool are_first_on_other_nodes(const std::vector<size_t>& ranks) const;
-  /// "at world size 3"
-  std::string where() const;
+  /// "world": the world size, which most lines of evidence name.
+  Values values() const { return {{"world", world()}}; }
 };
 
 using Findings = std::vector<Finding>;
@@ -61,9 +56,5 @@ using Findings = std::vector<Finding>;
 std::string name_of(Split split);
 /// "3, 7, 12, 20 ..."
 std::string first_few(const std::vector<uint64_t>& ids, size_t count = 8);
-/// A number as evidence shows it.
-std::string digits(double value);
-/// "rank 0", "ranks 0 and 2", "ranks 0, 1 and 2"
-std::string ranks_in_words(const std::vector<size_t>& ranks);
 
 }  // namespace checker

@@ -32,18 +32,11 @@ uint64_t least_traffic(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-std::optional<Finding> missing_traffic(const std::vector<Trial>& trials, uint64_t passed,
-                                       int todo) {
+std::optional<Symptom> missing_traffic(const std::vector<Trial>& trials, uint64_t passed) {
   const auto least = least_traffic(trials);
   if (passed >= least) return std::nullopt;
-  return Finding{todo,
-                 "nothing_passed_between_ranks",
-                 "The ranks claim collectives that did not take place.",
-                 "What a collective reduces or broadcasts passes between the ranks, over the "
-                 "network that they alone had, and its bytes were counted.",
-                 {"at least " + std::to_string(least) + " bytes for the collectives they recorded",
-                  std::to_string(passed) + " bytes passed"},
-                 ""};
+  return Symptom{.id = "nothing_passed_between_ranks",
+                 .evidence = {{"least", {{"bytes", least}}}, {"passed", {{"bytes", passed}}}}};
 }
 
 }  // namespace checker

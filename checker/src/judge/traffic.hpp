@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "judge/experiment.hpp"
-#include "judge/verdict.hpp"
+#include "judge/symptom.hpp"
 
 namespace checker {
 
-/// A finding if fewer bytes passed than the collectives that were recorded as completed take at
+/// A symptom if fewer bytes passed than the collectives that were recorded as completed take at
 /// least: in a group of n ranks, whatever the algorithm, n - 1 of them receive what one holds.
-std::optional<Finding> missing_traffic(const std::vector<Trial>& trials, uint64_t passed, int todo);
+std::optional<Symptom> missing_traffic(const std::vector<Trial>& trials, uint64_t passed);
 
 }  // namespace checker

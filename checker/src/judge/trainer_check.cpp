@@ -8,6 +8,7 @@
 #include "judge/oracle.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/symbols.hpp"
+#include "judge/tell.hpp"
 #include "judge/timeline.hpp"
 #include "judge/traffic.hpp"
 #include "support/text.hpp"
@@ -16,13 +17,17 @@ namespace checker {
 
 namespace {
 
-bool not_started(const Finding& finding) { return finding.kind == FindingKind::not_started; }
+bool not_started(const Symptom& symptom) { return symptom.kind == FindingKind::not_started; }
+
+bool is_not_started(const Finding& finding) { return finding.kind == FindingKind::not_started; }
+
+std::string where(const Scene& scene) { return "at world size " + std::to_string(scene.world()); }
 
 // Why the evidence of a run cannot be judged: a part of it is missing.
 std::optional<std::string> missing_evidence(const Scene& scene) {
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     const auto& log = scene.run().ranks[rank].log;
-    const auto who = scene.where() + " rank " + std::to_string(rank);
+    const auto who = where(scene) + " rank " + std::to_string(rank);
     if (log.dropped > 0) {
       return who + " recorded more than its log holds; " + count_of(log.dropped, "record") +
              (log.dropped == 1 ? " is" : " are") + " missing";
@@ -36,36 +41,36 @@ std::optional<std::string> missing_evidence(const Scene& scene) {
 }
 
 // In this order: what comes first explains what comes later.
-Findings judge_world(const Scene& scene) {
-  Findings findings;
+Symptoms judge_world(const Scene& scene) {
+  Symptoms symptoms;
   if (missing_evidence(scene)) {  // Then only a crash is certain.
-    rules::trouble(scene, findings);
-    return findings;
+    rules::trouble(scene, symptoms);
+    return symptoms;
   }
-  rules::membership(scene, findings);
-  rules::purposes(scene, findings);
-  if (findings.empty()) {
-    rules::training_shares(scene, findings);
-    rules::evaluation_shares(scene, findings);
-    rules::epochs(scene, findings);
+  rules::membership(scene, symptoms);
+  rules::purposes(scene, symptoms);
+  if (symptoms.empty()) {
+    rules::training_shares(scene, symptoms);
+    rules::evaluation_shares(scene, symptoms);
+    rules::epochs(scene, symptoms);
   }
-  rules::collectives(scene, findings);
-  rules::gradients(scene, findings);
+  rules::collectives(scene, symptoms);
+  rules::gradients(scene, symptoms);
   // A TODO that is not started yet is no reason to hang or to die.
-  const size_t before_trouble = findings.size();
-  if (std::ranges::all_of(findings, not_started)) {
-    rules::trouble(scene, findings);
+  const size_t before_trouble = symptoms.size();
+  if (std::ranges::all_of(symptoms, not_started)) {
+    rules::trouble(scene, symptoms);
   } else {
-    rules::aftermath(scene, findings);
+    rules::aftermath(scene, symptoms);
   }
-  if (findings.size() == before_trouble) {  // else what came later tells nothing
-    rules::losses(scene, findings);
-    rules::speaking(scene, findings);
-    rules::saving(scene, findings);
-    rules::leaving(scene, findings);
+  if (symptoms.size() == before_trouble) {  // else what came later tells nothing
+    rules::losses(scene, symptoms);
+    rules::speaking(scene, symptoms);
+    rules::saving(scene, symptoms);
+    rules::leaving(scene, symptoms);
   }
-  if (std::ranges::all_of(findings, not_started)) rules::whole(scene, findings);
-  return findings;
+  if (std::ranges::all_of(symptoms, not_started)) rules::whole(scene, symptoms);
+  return symptoms;
 }
 
 // What one world shows, another mostly shows as well.
@@ -73,7 +78,7 @@ void add_unknown(Findings& all, Findings&& findings) {
   for (auto& finding : findings) {
     const bool known = std::ranges::any_of(all, [&](const Finding& other) {
       return other.todo == finding.todo && other.id == finding.id &&
-             (not_started(finding) || !not_started(other));
+             (is_not_started(finding) || !is_not_started(other));
     });
     if (known) continue;
     std::erase_if(all, [&](const Finding& other) {
@@ -91,13 +96,13 @@ void add_unjudged(const Scene& scene, std::vector<Unjudged>& all) {
   };
   if (const auto why = missing_evidence(scene)) add(0, *why);
   if (scene.expects(feature::print0) && scene.run().ranks[0].lines_left_out > 0) {
-    add(scene.course.todo_of(feature::print0),
-        scene.where() + " rank 0 printed more lines than are read");
+    add(blamed(scene.course, scene.step, {"other_ranks_print"}),
+        where(scene) + " rank 0 printed more lines than are read");
   }
   if (!scene.ended_well()) return;
   if (const auto rank = rules::silent_about_losses(scene)) {
-    add(scene.blame({feature::all_reduce, feature::print0}),
-        scene.where() + " rank " + std::to_string(*rank) + " never calls progress.report");
+    add(blamed(scene.course, scene.step, {"loss_not_global"}),
+        where(scene) + " rank " + std::to_string(*rank) + " never calls progress.report");
   }
 }
 
@@ -154,7 +159,7 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   TrainerChecked checked;
   for (const size_t i : most_telling_first(trials)) {
     const Scene scene{trials[i], truth.worlds[i], options.plan, course, step, features, locate};
-    add_unknown(checked.findings, judge_world(scene));
+    add_unknown(checked.findings, tell(course, step, judge_world(scene)));
     add_unjudged(scene, checked.unjudged);
     if (!checked.timeline && !checked.findings.empty() && scene.world() > 1) {
       checked.timeline = timeline_of(scene.run());
@@ -167,8 +172,9 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   }
   // In a box nobody else uses the network.
   if (options.box) {
-    const int todo = course.todo_of(feature::setup);
-    if (const auto forged = missing_traffic(trials, passed, todo)) checked.findings = {*forged};
+    if (const auto forged = missing_traffic(trials, passed)) {
+      checked.findings = {tell(course, step, *forged)};
+    }
   }
   return checked;
 }

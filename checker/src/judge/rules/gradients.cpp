@@ -6,43 +6,14 @@ namespace checker::rules {
 
 namespace {
 
-struct Reading {
-  const char* id;
-  const char* what;
-  const char* why;
-};
+// The finding that a step's gradients are.
+using Reading = std::string_view;
+constexpr Reading kNothing = "no_gradients", kLocal = "gradients_not_averaged",
+                  kSum = "gradients_summed", kTwice = "gradients_divided_twice",
+                  kAccumulated = "gradients_accumulate", kSome = "some_gradients_not_averaged",
+                  kOther = "gradients_wrong", kLoop = "training_step_wrong";
 
-constexpr Reading kNothing{
-    "no_gradients", "The optimizer steps without gradients.",
-    "It holds other parameters than those that the loss depends on: make the optimizer from the "
-    "parameters of the very model that is trained."};
-constexpr Reading kLocal{
-    "gradients_not_averaged", "Each rank trains with its own gradients only: nothing is averaged.",
-    "The forward pass must go through the DistributedDataParallel wrapper: it is the wrapper that "
-    "averages the gradients over the ranks in the backward pass. Calling the module inside, or not "
-    "wrapping it, leaves every rank with a model of its own."};
-constexpr Reading kSum{
-    "gradients_summed", "The gradients are the sum over the ranks, not the mean.",
-    "Divide by the world size, or reduce with AVG: otherwise the step grows with "
-    "the number of ranks. An adaptive optimizer hides this, others do not."};
-constexpr Reading kTwice{"gradients_divided_twice",
-                         "The gradients are divided by the world size once too often.",
-                         "DistributedDataParallel (or AVG) divides already."};
-constexpr Reading kAccumulated{
-    "gradients_accumulate", "The gradients of earlier steps are still in there.",
-    "optimizer.zero_grad() belongs into every step, before backward(): backward() adds to what is "
-    "there."};
-constexpr Reading kSome{"some_gradients_not_averaged",
-                        "Some parameters' gradients are not the mean over the ranks.",
-                        "Every parameter has to be averaged, on every rank, in every step."};
-constexpr Reading kOther{
-    "gradients_wrong", "The gradients are not the mean over the ranks' gradients.",
-    "Before each optimizer step every rank must hold the mean of what the ranks "
-    "computed on their own batches. DistributedDataParallel does that."};
-constexpr Reading kLoop{"training_step_wrong", "The training step is not what it was as given.",
-                        "zero_grad, forward, loss, backward, step: the loop was complete."};
-
-const Reading& read(const StepTruth& step, size_t world, double tolerance) {
+Reading read(const StepTruth& step, size_t world, double tolerance) {
   const auto fits = [&](double deviation) { return deviation < tolerance; };
   if (step.nothing == 0) return kNothing;
   if (world > 1 && fits(step.local)) return kLocal;
@@ -54,8 +25,8 @@ const Reading& read(const StepTruth& step, size_t world, double tolerance) {
 
 class Gradients {
  public:
-  Gradients(const Scene& scene, Findings& findings)
-      : scene_(scene), findings_(findings), ddp_(scene.expects(feature::ddp)) {}
+  Gradients(const Scene& scene, Symptoms& symptoms)
+      : scene_(scene), symptoms_(symptoms), ddp_(scene.expects(feature::ddp)) {}
 
   void judge() {
     size_t steps = 0;
@@ -78,7 +49,7 @@ class Gradients {
   bool apart(size_t t) {
     // Without DDP each rank trains a model of its own; and what a sampler of the rank's own draws
     // from the global generator changes the start as well.
-    if (!ddp_ && (t > 0 || !findings_.empty())) return false;
+    if (!ddp_ && (t > 0 || !symptoms_.empty())) return false;
     std::vector<size_t> ranks;
     double worst = 0;
     for (const auto& [rank, step] : at(t)) {
@@ -87,23 +58,10 @@ class Gradients {
       worst = std::max(worst, step->apart);
     }
     if (ranks.empty()) return false;
-    const bool first = t == 0;
-    findings_.push_back(
-        {ddp_ ? scene_.blame({feature::ddp}) : scene_.blame({feature::setup, feature::samplers}),
-         first ? "different_start" : "parameters_drift_apart",
-         first ? "The ranks start from different parameters."
-               : "The ranks' parameters drift apart.",
-         first
-             ? "All ranks must begin with the same model: the same seed on every rank, or a "
-               "broadcast from rank 0, as DistributedDataParallel does when it is made. Averaged "
-               "gradients alone never bring different models together."
-             : "Same start, same gradients, same optimizer: then parameters stay equal to the last "
-               "bit. Something changes them on one rank only.",
-         {ranks_in_words(ranks) + " before step " + std::to_string(t + 1) + ", " + scene_.where() +
-          ": parameters differ from rank 0's by " + digits(worst) + " (relative)"},
-         "",
-         FindingKind::mistake,
-         worst});
+    add({.id = t == 0 ? "different_start" : "parameters_drift_apart",
+         .evidence = {{"apart", {{"ranks", ranks_value(ranks)}}}},
+         .deviation = worst},
+        t);
     return true;
   }
 
@@ -115,16 +73,13 @@ class Gradients {
       ranks.push_back(rank);
       // A rank that holds something telling, rather than one that is wrong by its neighbour's
       // fault.
-      if (!example || &read(*example, scene_.world(), scene_.tolerance()) == &kOther)
-        example = step;
+      if (!example || read(*example, scene_.world(), scene_.tolerance()) == kOther) example = step;
     }
     if (ranks.empty()) return false;
-    const Reading* reading = &read(*example, scene_.world(), scene_.tolerance());
-    if (!ddp_) reading = reading == &kAccumulated || reading == &kNothing ? reading : &kLoop;
-    std::vector<std::string> evidence = {
-        ranks_in_words(ranks) + ", step " + std::to_string(t + 1) + ", " + scene_.where() +
-        ": gradients differ from the " + (ddp_ ? "mean over the ranks" : "batch's") + " by " +
-        digits(ddp_ ? example->mean : example->local) + " (relative)"};
+    auto reading = read(*example, scene_.world(), scene_.tolerance());
+    if (!ddp_ && reading != kAccumulated && reading != kNothing) reading = kLoop;
+    std::vector<EvidenceLine> evidence{
+        {ddp_ ? "off_mean" : "off_batch", {{"ranks", ranks_value(ranks)}}}};
     const auto all = scene_.run().ranks[ranks[0]].parameters.size();
     const auto& names = example->parameters;
     if (ddp_ && !names.empty() && names.size() < all) {
@@ -132,15 +87,15 @@ class Gradients {
       for (size_t i = 0; i < std::min<size_t>(names.size(), 4); ++i) {
         list += (i > 0 ? ", " : "") + names[i];
       }
-      evidence.push_back("only these: " + list + (names.size() > 4 ? " ..." : ""));
-      if (reading == &kOther) reading = &kSome;
+      evidence.push_back({"only_these", {{"names", list + (names.size() > 4 ? " ..." : "")}}});
+      if (reading == kOther) reading = kSome;
     }
-    // Before there is anything to average, the step's own work has broken the loop.
-    const int todo = scene_.blame({feature::ddp, feature::training_loader, feature::setup});
-    const bool not_started = reading == &kLocal && !any_collective();
-    findings_.push_back({todo, reading->id, reading->what, reading->why, std::move(evidence), "",
-                         not_started ? FindingKind::not_started : FindingKind::mistake,
-                         ddp_ ? example->mean : example->local});
+    const bool not_started = reading == kLocal && !any_collective();
+    add({.id = std::string(reading),
+         .evidence = std::move(evidence),
+         .kind = not_started ? FindingKind::not_started : FindingKind::mistake,
+         .deviation = ddp_ ? example->mean : example->local},
+        t);
     return true;
   }
 
@@ -153,17 +108,10 @@ class Gradients {
   bool wrong_rates(size_t t) {
     for (const auto& [rank, step] : at(t)) {
       if (step->rates <= scene_.tolerance()) continue;
-      findings_.push_back(
-          {scene_.blame({feature::ddp, feature::training_loader, feature::setup}),
-           "learning_rate_not_the_schedules",
-           "The optimizer steps with another learning rate than the task's schedule sets.",
-           "The schedule sets the rate of every step, the same on every rank. Call its step() "
-           "once after each step of the optimizer, and change no rate beside it.",
-           {"rank " + std::to_string(rank) + ", step " + std::to_string(t + 1) + ", " +
-            scene_.where() + ": off by " + digits(step->rates) + " (relative)"},
-           "",
-           FindingKind::mistake,
-           step->rates});
+      add({.id = "learning_rate_not_the_schedules",
+           .evidence = {{"off_by", {{"rank", rank}}}},
+           .deviation = step->rates},
+          t);
       return true;
     }
     return false;
@@ -172,40 +120,38 @@ class Gradients {
   bool wrong_update(size_t t) {
     for (const auto& [rank, step] : at(t)) {
       if (step->update <= scene_.tolerance()) continue;
-      findings_.push_back(
-          {scene_.blame({feature::ddp}),
-           "parameters_changed_beside_the_optimizer",
-           "Something beside the optimizer changes the parameters.",
-           "Average gradients before the step, not parameters after it: the optimizer's own state "
-           "(AdamW's moments) stays different from rank to rank otherwise.",
-           {"rank " + std::to_string(rank) + ", after step " + std::to_string(t + 1) + ", " +
-            scene_.where() + ": off by " + digits(step->update) + " (relative)"},
-           "",
-           FindingKind::mistake,
-           step->update});
+      add({.id = "parameters_changed_beside_the_optimizer",
+           .evidence = {{"off_by", {{"rank", rank}}}},
+           .deviation = step->update},
+          t);
       return true;
     }
     return false;
   }
 
+  void add(Symptom symptom, size_t t) {
+    symptom.values = scene_.values();
+    symptom.values["step"] = t + 1;
+    symptom.values["deviation"] = digits(symptom.deviation);
+    symptoms_.push_back(std::move(symptom));
+  }
+
   const Scene& scene_;
-  Findings& findings_;
+  Symptoms& symptoms_;
   bool ddp_;
 };
 
 }  // namespace
 
-void gradients(const Scene& scene, Findings& findings) {
+void gradients(const Scene& scene, Symptoms& symptoms) {
   if (!scene.truth.error.empty() && scene.run().result.success()) {
-    findings.push_back({scene.blame({feature::ddp, feature::training_loader, feature::setup}),
-                        "optimizer_of_another_model",
-                        "The optimizer holds other parameters than those of the model.",
-                        kNothing.why,
-                        {scene.where() + ": " + scene.truth.error},
-                        ""});
+    auto values = scene.values();
+    values["error"] = scene.truth.error;
+    symptoms.push_back(
+        {.id = "optimizer_of_another_model", .values = values, .evidence = {{"error", {}}}});
     return;
   }
-  Gradients(scene, findings).judge();
+  Gradients(scene, symptoms).judge();
 }
 
 std::vector<std::string> second_opinion(const Scene& scene) {
@@ -218,9 +164,10 @@ std::vector<std::string> second_opinion(const Scene& scene) {
       const double second = ddp ? steps[t].fingerprint_mean : steps[t].fingerprint_local;
       if (!steps[t].known || second == kUnknown) continue;
       if ((first <= scene.tolerance()) == (second <= scene.tolerance())) continue;
-      disagreements.push_back(scene.where() + " rank " + std::to_string(rank) + ", step " +
-                              std::to_string(t + 1) + ": gradients off by " + digits(first) +
-                              " by name, " + digits(second) + " by fingerprint");
+      disagreements.push_back("at world size " + std::to_string(scene.world()) + " rank " +
+                              std::to_string(rank) + ", step " + std::to_string(t + 1) +
+                              ": gradients off by " + digits(first) + " by name, " +
+                              digits(second) + " by fingerprint");
       break;
     }
   }

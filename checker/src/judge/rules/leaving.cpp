@@ -17,7 +17,7 @@ bool left_open(const RankSeen& rank) {
 }
 
 // Without a group every process is a rank 0 of its own, and print0 and save0 act on all of them.
-void nothing_after_leaving(const Scene& scene, Findings& findings) {
+void nothing_after_leaving(const Scene& scene, Symptoms& symptoms) {
   std::vector<size_t> ranks;
   bool printed = false, saved = false;
   for (size_t number = 1; number < scene.world(); ++number) {
@@ -29,24 +29,17 @@ void nothing_after_leaving(const Scene& scene, Findings& findings) {
     saved = saved || saves;
   }
   if (ranks.empty()) return;
-  findings.push_back({scene.blame({feature::destroy}),
-                      "work_after_leaving",
-                      "The process group is destroyed before all work is done.",
-                      "Without a group every process is a rank 0 of its own: print0 prints and "
-                      "save0 writes on all of them. destroy_process_group() comes last.",
-                      {ranks_in_words(ranks) + ", " + scene.where() + ": " +
-                       (printed && saved ? "print0 printed and save0 wrote"
-                        : printed        ? "print0 printed"
-                                         : "save0 wrote") +
-                       " after the group was shut down"},
-                      ""});
+  const char* what = printed && saved ? "both" : printed ? "printed" : "wrote";
+  symptoms.push_back({.id = "work_after_leaving",
+                      .values = scene.values(),
+                      .evidence = {{what, {{"ranks", ranks_value(ranks)}}}}});
 }
 
 }  // namespace
 
-void leaving(const Scene& scene, Findings& findings) {
+void leaving(const Scene& scene, Symptoms& symptoms) {
   if (!scene.expects(feature::destroy)) return;
-  nothing_after_leaving(scene, findings);
+  nothing_after_leaving(scene, symptoms);
   if (!scene.ended_well()) return;
   std::vector<size_t> open;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
@@ -54,20 +47,16 @@ void leaving(const Scene& scene, Findings& findings) {
   }
   if (open.empty()) return;
   const bool all = open.size() == scene.world();
+  auto values = scene.values();
+  values["ranks"] = ranks_value(open);
+  Symptom symptom{.id = all ? "never_destroyed" : "not_destroyed_on_all_ranks",
+                  .values = values,
+                  .evidence = {{"open", {}}},
+                  .kind = all ? FindingKind::not_started : FindingKind::mistake};
   // Ranks that end before they come to the call may have ended where they should have printed.
   const auto left_out = all ? std::nullopt : first_call_left_out(scene.run());
-  findings.push_back(
-      {scene.blame({left_out.value_or(feature::destroy)}),
-       all ? "never_destroyed" : "not_destroyed_on_all_ranks",
-       all ? "The process group is never destroyed."
-           : "Not all ranks destroy the process group: " + ranks_in_words(open) +
-                 (open.size() > 1 ? " do not." : " does not."),
-       "destroy_process_group(), on every rank, as the last thing before the program "
-       "ends: only then nobody leaves while others still need it, and NCCL's threads "
-       "end in an orderly way.",
-       {scene.where() + ": no shutdown seen on " + ranks_in_words(open)},
-       "",
-       all ? FindingKind::not_started : FindingKind::mistake});
+  if (left_out) symptom.blame = {*left_out};
+  symptoms.push_back(std::move(symptom));
 }
 
 }  // namespace checker::rules

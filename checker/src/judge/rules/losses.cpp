@@ -34,7 +34,7 @@ double least_deviation(const std::vector<double>& values, double wanted) {
   return least;
 }
 
-// What a wrong value is, if it is one of the usual ones.
+// The line of evidence that says what a wrong value is, if it is one of the usual ones.
 std::string reading(double value, const std::vector<Totals>& ranks, size_t rank, double tolerance) {
   const auto near = [&](double got, double wanted) { return deviation(got, wanted) <= tolerance; };
   const double world = static_cast<double>(ranks.size());
@@ -45,20 +45,14 @@ std::string reading(double value, const std::vector<Totals>& ranks, size_t rank,
     all.count += part.count;
     means += part.mean();
   }
-  if (near(value, ranks[rank].mean())) return "the mean over this rank's own share";
-  if (near(value, means / world)) {
-    return "the average of the ranks' averages, which is not the average over all samples";
-  }
-  if (near(value, means)) return "the sum of the ranks' averages";
-  if (near(value, all.mean() / world)) return "the right loss divided by the world size once more";
-  if (near(value, all.sum / ranks[rank].count)) {
-    return "the sum over all ranks divided by this rank's count alone";
-  }
-  if (near(value, ranks[rank].sum / all.count)) {
-    return "this rank's sum divided by the count of all ranks";
-  }
-  if (near(value, all.mean() * world)) return "the right loss times the world size";
-  return "";
+  if (near(value, ranks[rank].mean())) return "got_own_mean";
+  if (near(value, means / world)) return "got_mean_of_means";
+  if (near(value, means)) return "got_sum_of_means";
+  if (near(value, all.mean() / world)) return "got_divided_once_more";
+  if (near(value, all.sum / ranks[rank].count)) return "got_sum_by_own_count";
+  if (near(value, ranks[rank].sum / all.count)) return "got_own_sum_by_count";
+  if (near(value, all.mean() * world)) return "got_times_the_world";
+  return "got";
 }
 
 // Whether ranks issue collectives while they evaluate, as they do not before the TODO.
@@ -72,7 +66,7 @@ bool evaluates_together(const Scene& scene) {
 
 class Losses {
  public:
-  Losses(const Scene& scene, Findings& findings) : scene_(scene), findings_(findings) {}
+  Losses(const Scene& scene, Symptoms& symptoms) : scene_(scene), symptoms_(symptoms) {}
 
   void judge() {
     const auto training = whole_passes(scene_, Split::train);
@@ -82,12 +76,12 @@ class Losses {
                                     scene_.truth.training.size(), scene_.truth.validation.size()});
     for (size_t epoch = 0; epoch < epochs; ++epoch) {
       const auto of = " in epoch " + std::to_string(epoch + 1);
-      check("training loss" + of, scene_.truth.training[epoch], training[epoch], 2 * epoch);
-      check("validation loss" + of, scene_.truth.validation[epoch], validation[epoch],
+      check("training loss" + of, true, scene_.truth.training[epoch], training[epoch], 2 * epoch);
+      check("validation loss" + of, false, scene_.truth.validation[epoch], validation[epoch],
             2 * epoch + 1);
     }
     if (!test.empty() && scene_.truth.test) {
-      check("test loss", *scene_.truth.test, test[0], 2 * epochs);
+      check("test loss", false, *scene_.truth.test, test[0], 2 * epochs);
     }
     if (!wrong_ranks_.empty()) report();
   }
@@ -97,8 +91,8 @@ class Losses {
 
  private:
   // place: where the value stands among those that a rank as given would report.
-  void check(const std::string& name, double wanted, const std::vector<const Pass*>& passes,
-             size_t place) {
+  void check(const std::string& name, bool training, double wanted,
+             const std::vector<const Pass*>& passes, size_t place) {
     std::vector<Totals> totals;
     for (const auto* pass : passes) totals.push_back(totals_of(*pass));
     // Once rank 0 speaks for all, the others need not know.
@@ -118,19 +112,18 @@ class Losses {
       if (apart <= scene_.loss_tolerance()) continue;
       if (scene_.expects(feature::print0) && only_right_ones(reported)) continue;
       if (std::isfinite(apart)) deciding_ = std::max(deciding_, apart);
-      ++(name.starts_with("training") ? training_ : evaluation_);
+      ++(training ? training_ : evaluation_);
       wrong_ranks_.push_back(rank);
       own_shares_only_ = own_shares_only_ && place < reported.size() &&
                          deviation(reported[place], totals[rank].mean()) <= scene_.loss_tolerance();
       if (evidence_.size() >= 4) continue;
-      std::string line = "rank " + std::to_string(rank) + ", " + name + ", " + scene_.where() +
-                         ": expected " + digits(wanted);
+      EvidenceLine seen_loss{"lacking",
+                             {{"rank", rank}, {"loss", name}, {"expected", digits(wanted)}}};
       if (place < reported.size()) {
-        line += ", got " + digits(reported[place]);
-        const auto meaning = reading(reported[place], totals, rank, scene_.loss_tolerance());
-        if (!meaning.empty()) line += ": " + meaning;
+        seen_loss.name = reading(reported[place], totals, rank, scene_.loss_tolerance());
+        seen_loss.values["got"] = digits(reported[place]);
       }
-      evidence_.push_back(line);
+      evidence_.push_back(std::move(seen_loss));
     }
   }
 
@@ -151,47 +144,42 @@ class Losses {
   void report() {
     std::ranges::sort(wrong_ranks_);
     wrong_ranks_.erase(std::unique(wrong_ranks_.begin(), wrong_ranks_.end()), wrong_ranks_.end());
-    std::string what = "The reported losses are not those of all ranks together.";
     std::string id = "loss_not_global";
     if (!scene_.expects(feature::print0) && wrong_ranks_.size() < scene_.world()) {
-      what = "Only some ranks know the loss of all ranks together; " +
-             ranks_in_words(wrong_ranks_) + (wrong_ranks_.size() > 1 ? " do not." : " does not.");
       id = "loss_global_on_some_ranks";
     } else if (training_ == 0) {
-      what = "The reported evaluation losses are not those of all ranks together.";
       id = "evaluation_loss_not_global";
     } else if (evaluation_ == 0) {
-      what = "The reported training losses are not those of all ranks together.";
       id = "training_loss_not_global";
     }
-    findings_.push_back(
-        {scene_.blame({feature::all_reduce, feature::print0}), id, what,
-         "Add up sum and count over all ranks with all_reduce, once per pass, on every rank, and "
-         "divide afterwards. An average of averages is wrong where one rank has more samples than "
-         "another.",
-         std::move(evidence_), "", not_started() ? FindingKind::not_started : FindingKind::mistake,
-         deciding_});
+    auto values = scene_.values();
+    values["ranks"] = ranks_value(wrong_ranks_);
+    symptoms_.push_back({.id = id,
+                         .values = values,
+                         .evidence = std::move(evidence_),
+                         .kind = not_started() ? FindingKind::not_started : FindingKind::mistake,
+                         .deviation = deciding_});
   }
 
   const Scene& scene_;
-  Findings& findings_;
+  Symptoms& symptoms_;
   size_t training_ = 0, evaluation_ = 0;
   bool own_shares_only_ = true;  ///< each wrong loss is that of the rank's own share
   double largest_ = 0, deciding_ = 0;
   std::optional<size_t> silent_;  ///< the first rank that reports nothing
   std::vector<size_t> wrong_ranks_;
-  std::vector<std::string> evidence_;
+  std::vector<EvidenceLine> evidence_;
 };
 
 }  // namespace
 
-void losses(const Scene& scene, Findings& findings) {
-  if (scene.expects(feature::all_reduce)) Losses(scene, findings).judge();
+void losses(const Scene& scene, Symptoms& symptoms) {
+  if (scene.expects(feature::all_reduce)) Losses(scene, symptoms).judge();
 }
 
 std::optional<size_t> silent_about_losses(const Scene& scene) {
   if (!scene.expects(feature::all_reduce)) return std::nullopt;
-  Findings ignored;
+  Symptoms ignored;
   Losses losses(scene, ignored);
   losses.judge();
   return losses.silent();
@@ -199,7 +187,7 @@ std::optional<size_t> silent_about_losses(const Scene& scene) {
 
 double loss_deviation(const Scene& scene) {
   if (!scene.expects(feature::all_reduce)) return 0;
-  Findings ignored;
+  Symptoms ignored;
   Losses losses(scene, ignored);
   losses.judge();
   return losses.largest_deviation();

@@ -22,7 +22,7 @@ bool left_at_once(const RankSeen& rank, uint32_t number, size_t world) {
   });
 }
 
-void stays_member(const Scene& scene, Findings& findings) {
+void stays_member(const Scene& scene, Symptoms& symptoms) {
   std::vector<size_t> gone;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     if (left_at_once(scene.run().ranks[rank], static_cast<uint32_t>(rank), scene.world())) {
@@ -30,41 +30,29 @@ void stays_member(const Scene& scene, Findings& findings) {
     }
   }
   if (gone.empty()) return;
-  findings.push_back({scene.blame({feature::setup}),
-                      "group_left_before_the_work",
-                      "The process group is destroyed before the training begins.",
-                      "Ranks are members as long as they work together: sampler, gradients and "
-                      "losses all go through the group. It is destroyed at the very end.",
-                      {ranks_in_words(gone) + ", " + scene.where() +
-                       ": the group was shut down before the first batch"},
-                      ""});
+  symptoms.push_back({.id = "group_left_before_the_work",
+                      .values = scene.values(),
+                      .evidence = {{"left", {{"ranks", ranks_value(gone)}}}}});
 }
 
-std::string groups_in_words(const RankSeen& rank) {
-  std::string text;
+EvidenceLine groups_of(const RankSeen& rank) {
+  std::string groups;
   for (const auto& group : rank.groups) {
-    text += (text.empty() ? "" : "; ") + ("rank " + std::to_string(group.rank)) + " of " +
-            std::to_string(group.size);
+    groups += (groups.empty() ? "" : "; ") + ("rank " + std::to_string(group.rank)) + " of " +
+              std::to_string(group.size);
   }
-  return text.empty() ? "a member of no group" : text;
+  return {groups.empty() ? "none" : "groups", {{"rank", rank.place.rank}, {"groups", groups}}};
 }
 
 // On GPUs each rank works on one of its own, whatever the launcher's numbers.
-void own_device(const Scene& scene, Findings& findings) {
+void own_device(const Scene& scene, Symptoms& symptoms) {
   for (size_t a = 0; a < scene.world(); ++a) {
     for (size_t b = a + 1; b < scene.world(); ++b) {
       const auto &mine = scene.run().ranks[a].devices, &theirs = scene.run().ranks[b].devices;
       if (mine.empty() || theirs.empty() || mine.back() != theirs.back()) continue;
       if (!mine.back().starts_with("cuda")) continue;
-      findings.push_back(
-          {scene.blame({feature::setup}),
-           "ranks_share_a_gpu",
-           "Two ranks work on the same GPU.",
-           "setup() gives each rank a device of its own: use that one, not one picked "
-           "by hand.",
-           {"ranks " + std::to_string(a) + " and " + std::to_string(b) +
-            " both moved their batches to " + mine.back()},
-           ""});
+      symptoms.push_back({.id = "ranks_share_a_gpu",
+                          .evidence = {{"device", {{"a", a}, {"b", b}, {"device", mine.back()}}}}});
       return;
     }
   }
@@ -72,47 +60,32 @@ void own_device(const Scene& scene, Findings& findings) {
 
 }  // namespace
 
-void membership(const Scene& scene, Findings& findings) {
+void membership(const Scene& scene, Symptoms& symptoms) {
   if (!scene.expects(feature::setup)) return;
-  std::vector<std::string> evidence;
+  Symptom symptom{.values = scene.values()};
   bool none = true;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     const auto& seen = scene.run().ranks[rank];
     if (member(seen, static_cast<uint32_t>(rank), scene.world())) continue;
-    evidence.push_back("process " + std::to_string(rank) + " of " + std::to_string(scene.world()) +
-                       ": " + groups_in_words(seen));
+    symptom.evidence.push_back(groups_of(seen));
     none = none && seen.groups.empty();
   }
-  if (evidence.empty()) {
-    stays_member(scene, findings);
-    return own_device(scene, findings);
+  if (symptom.evidence.empty()) {
+    stays_member(scene, symptoms);
+    return own_device(scene, symptoms);
   }
   // A process that dies before it joins has a better reason than that it did not join.
   const bool died = std::ranges::any_of(scene.run().ranks, [](const RankSeen& rank) {
     return !rank.result.exit.success() && !rank.result.ended_by_us;
   });
   if (none && died) return;
-  const int todo = scene.blame({feature::setup});
-  if (none && evidence.size() == scene.world()) {
-    findings.push_back(
-        {todo, "no_process_group",
-         "No rank joins a process group: the processes do not know each other.",
-         "setup() reads what the launcher left in the environment, connects the "
-         "processes and returns rank, local rank, world size and device. Call it once, "
-         "near the beginning, on every rank.",
-         evidence, "", FindingKind::not_started});
-  } else if (none) {
-    findings.push_back(
-        {todo, "setup_not_on_all_ranks", "Some ranks never join the process group.",
-         "Joining takes all ranks: the others wait for those that never call setup().", evidence,
-         ""});
+  if (none && symptom.evidence.size() == scene.world()) {
+    symptom.id = "no_process_group";
+    symptom.kind = FindingKind::not_started;
   } else {
-    findings.push_back(
-        {todo, "wrong_place_in_group", "The process group is not what the launcher asked for.",
-         "A process's rank in the group must be the launcher's RANK (not LOCAL_RANK, "
-         "which counts anew on every node), and its size WORLD_SIZE. setup() does this.",
-         evidence, ""});
+    symptom.id = none ? "setup_not_on_all_ranks" : "wrong_place_in_group";
   }
+  symptoms.push_back(std::move(symptom));
 }
 
 }  // namespace checker::rules

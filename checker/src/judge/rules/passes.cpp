@@ -40,30 +40,17 @@ bool deals_rightly(const Scene& scene, size_t rank, Split split, const SamplerRe
 }
 
 SamplerProblem problem_of(const Scene& scene, size_t rank, const SamplerRecord& sampler) {
-  const auto seen = [&](const std::string& what) {
-    return "rank " + std::to_string(rank) + ": its sampler of " +
-           std::to_string(sampler.dataset_size) + " samples has " + what;
+  const auto problem = [&](const char* variant) {
+    return SamplerProblem{variant,
+                          {variant,
+                           {{"rank", rank},
+                            {"samples", sampler.dataset_size},
+                            {"other", sampler.rank},
+                            {"replicas", sampler.num_replicas}}}};
   };
-  if (sampler.num_replicas != scene.world() || sampler.rank != rank) {
-    return {"deals to other ranks than there are.",
-            "It must know this rank and the world's size. It asks the process group for both where "
-            "you give it neither.",
-            seen("rank " + std::to_string(sampler.rank) + " of " +
-                 std::to_string(sampler.num_replicas))};
-  }
-  if (sampler.pad == 1) {
-    return {"pads: it repeats samples until every rank has equally many.",
-            "Repeated samples count twice in the average. Set .pad = false for validation and "
-            "test.",
-            seen("pad = true")};
-  }
-  if (sampler.drop_last == 1) {
-    return {"drops samples that do not fill a round.",
-            "Every sample counts in an evaluation. Set .drop_last = false for validation and test.",
-            seen("drop_last = true")};
-  }
-  return {"does not shuffle.", "Training takes the samples in a new order in every epoch.",
-          seen("shuffle = false")};
+  if (sampler.num_replicas != scene.world() || sampler.rank != rank) return problem("other_ranks");
+  if (sampler.pad == 1) return problem("pads");
+  return problem(sampler.drop_last == 1 ? "drops" : "unshuffled");
 }
 
 }  // namespace
@@ -97,10 +84,8 @@ bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events)
   return rank.shutdown_event && !events.empty() && events.back() > *rank.shutdown_event;
 }
 
-std::string_view loader_of(Split split) {
-  constexpr std::string_view loaders[] = {feature::training_loader, feature::validation_loader,
-                                          feature::test_loader};
-  return loaders[static_cast<size_t>(split)];
+std::string sampler_or_loader(const Scene& scene, Split split) {
+  return (right_sampler(scene, split) ? "loader." : "sampler.") + name_of(split);
 }
 
 }  // namespace checker::rules

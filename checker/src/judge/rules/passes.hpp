@@ -15,9 +15,8 @@ bool right_sampler(const Scene& scene, Split split);
 
 /// What is wrong with a DistributedSampler that a rank made for a split.
 struct SamplerProblem {
-  std::string what;  ///< behind "The validation sampler": "pads: ..."
-  std::string why;
-  std::string seen;  ///< evidence
+  std::string variant;  ///< of the finding's texts: "pads"
+  EvidenceLine seen;
 };
 
 /// The first problem of a split's samplers; nothing where no rank made one, or all are right.
@@ -26,7 +25,8 @@ std::optional<SamplerProblem> sampler_problem(const Scene& scene, Split split);
 /// Whether any of these events comes after the rank's shutdown of its group.
 bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events);
 
-/// The feature that hands a split to its loader.
-std::string_view loader_of(Split split);
+/// What blame tables call a split that is not dealt out as it should be: is it a wrong sampler or
+/// none ("sampler.training"), or a right one that the loader does not use ("loader.training")?
+std::string sampler_or_loader(const Scene& scene, Split split);
 
 }  // namespace checker::rules

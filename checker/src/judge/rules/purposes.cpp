@@ -8,10 +8,6 @@ namespace checker::rules {
 
 namespace {
 
-constexpr const char* kWhy =
-    "Each split has a loader of its own, made from that split's data and that split's sampler: one "
-    "to train on, one to watch the training with, one for the very end.";
-
 // What each evaluation is meant for is known by where it stands: validations follow the epochs, the
 // test comes after all. Null for a pass of which that cannot be said.
 std::vector<std::optional<Split>> meant_for(const RankSeen& rank, size_t planned_epochs) {
@@ -40,24 +36,19 @@ std::vector<std::optional<Split>> meant_for(const RankSeen& rank, size_t planned
 
 }  // namespace
 
-void purposes(const Scene& scene, Findings& findings) {
+void purposes(const Scene& scene, Symptoms& symptoms) {
   for (size_t number = 0; number < scene.world(); ++number) {
     const auto& rank = scene.run().ranks[number];
-    const auto tell = [&](Split meant, Split used) {
-      const auto what = name_of(meant);
-      findings.push_back(
-          {scene.blame({loader_of(meant), feature::samplers, feature::setup}),
-           what + "_on_another_split",
-           "What should be the " + what + " runs over the " + name_of(used) + " data.",
-           kWhy,
-           {"rank " + std::to_string(number) + ", " + scene.where()},
-           ""});
-    };
     const auto meant = meant_for(rank, scene.plan.epochs);
     for (size_t i = 0; i < rank.passes.size(); ++i) {
-      if (meant[i] && rank.passes[i].split != *meant[i]) {
-        return tell(*meant[i], rank.passes[i].split);
-      }
+      if (!meant[i] || rank.passes[i].split == *meant[i]) continue;
+      auto values = scene.values();
+      values["meant"] = name_of(*meant[i]);
+      values["used"] = name_of(rank.passes[i].split);
+      symptoms.push_back({.id = name_of(*meant[i]) + "_on_another_split",
+                          .values = values,
+                          .evidence = {{"rank", {{"rank", number}}}}});
+      break;
     }
   }
 }

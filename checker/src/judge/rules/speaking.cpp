@@ -28,17 +28,6 @@ bool everybody_prints(const Scene& scene, const std::vector<size_t>& others) {
          });
 }
 
-std::string why_of(const Scene& scene, const std::vector<size_t>& ranks) {
-  const bool by_node = scene.are_first_on_other_nodes(ranks);
-  if (by_node) {
-    return "Rank 2 is the first of the second node: its local rank is 0, its rank is not. Rank 0 "
-           "is "
-           "there once in the whole world.";
-  }
-  return "print0 prints on rank 0 and does nothing on the others. All ranks know the same numbers: "
-         "once is enough.";
-}
-
 // The losses that rank 0 prints less often than there are lines for them.
 std::vector<std::string> not_printed(const Scene& scene) {
   const auto numbers = numbers_in(scene.run().ranks[0].output);
@@ -51,56 +40,50 @@ std::vector<std::string> not_printed(const Scene& scene) {
   return missing;
 }
 
-void wording(const Scene& scene, Findings& findings) {
+void wording(const Scene& scene, Symptoms& symptoms) {
   for (const auto& line : scene.run().ranks[0].output) {
-    const auto problem = wrong_wording(line, scene.truth);
-    if (problem.empty()) continue;
-    findings.push_back({scene.blame({feature::print0}),
-                        "other_words",
-                        "Rank 0 does not print what the program printed as given.",
-                        "print0 stands where printing stood: the same text, the same numbers in "
-                        "the same order, a line each.",
-                        {"\"" + line.substr(0, 100) + "\" " + problem + ", " + scene.where()},
-                        ""});
+    auto problem = wrong_wording(line, scene.truth);
+    if (!problem) continue;
+    problem->values["line"] = line.substr(0, 100);
+    symptoms.push_back(
+        {.id = "other_words", .values = scene.values(), .evidence = {std::move(*problem)}});
     return;
   }
 }
 
+Symptom others_print(const Scene& scene, const std::vector<size_t>& ranks) {
+  const bool silent = scene.run().ranks[0].output.empty();
+  auto values = scene.values();
+  values["ranks"] = ranks_value(ranks);
+  Symptom symptom{
+      .id = silent ? "wrong_rank_prints" : "other_ranks_print",
+      .values = values,
+      .variant = scene.are_first_on_other_nodes(ranks) ? "by_node" : "",
+      .kind = everybody_prints(scene, ranks) ? FindingKind::not_started : FindingKind::mistake};
+  for (const size_t rank : ranks) {
+    const auto& first = scene.run().ranks[rank].output.front();
+    symptom.evidence.push_back({"printed", {{"rank", rank}, {"line", first.substr(0, 70)}}});
+  }
+  return symptom;
+}
+
 }  // namespace
 
-void speaking(const Scene& scene, Findings& findings) {
+void speaking(const Scene& scene, Symptoms& symptoms) {
   if (!scene.expects(feature::print0) || scene.run().ranks.empty()) return;
   const auto ranks = speakers(scene);
-  const int todo = scene.blame({feature::print0});
   if (!ranks.empty()) {
-    std::vector<std::string> evidence;
-    for (const size_t rank : ranks) {
-      evidence.push_back("rank " + std::to_string(rank) + " printed \"" +
-                         scene.run().ranks[rank].output.front().substr(0, 70) + "\", " +
-                         scene.where());
-    }
-    const bool silent = scene.run().ranks[0].output.empty();
-    findings.push_back(
-        {todo, silent ? "wrong_rank_prints" : "other_ranks_print",
-         silent ? "Another rank prints in place of rank 0."
-                : "Not only rank 0 prints: " + ranks_in_words(ranks) +
-                      (ranks.size() > 1 ? " do as well." : " does as well."),
-         why_of(scene, ranks), evidence, "",
-         everybody_prints(scene, ranks) ? FindingKind::not_started : FindingKind::mistake});
+    symptoms.push_back(others_print(scene, ranks));
     return;
   }
   if (!scene.ended_well() || scene.run().ranks[0].lines_left_out > 0) return;
   const auto missing = not_printed(scene);
-  if (missing.empty()) return wording(scene, findings);
-  findings.push_back(
-      {todo,
-       scene.run().ranks[0].output.empty() ? "nobody_prints" : "not_all_printed",
-       scene.run().ranks[0].output.empty() ? "Nobody prints anything."
-                                           : "Rank 0 does not print all that there is to say.",
-       "Every line that the program printed as given is to be printed once, by rank 0.",
-       {scene.where() + ", not on rank 0's standard output: " + missing.front() +
-        (missing.size() > 1 ? ", and " + std::to_string(missing.size() - 1) + " more" : "")},
-       ""});
+  if (missing.empty()) return wording(scene, symptoms);
+  const bool nothing = scene.run().ranks[0].output.empty();
+  symptoms.push_back({.id = nothing ? "nobody_prints" : "not_all_printed",
+                      .values = scene.values(),
+                      .evidence = {{missing.size() > 1 ? "not_printed_and_more" : "not_printed",
+                                    {{"first", missing.front()}, {"more", missing.size() - 1}}}}});
 }
 
 }  // namespace checker::rules

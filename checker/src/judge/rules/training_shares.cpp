@@ -13,10 +13,7 @@ class TrainingShares : public Shares {
   bool judge(size_t epoch, const std::vector<const Pass*>& passes) {
     const auto evidence = ids_by_rank(passes);
     if (copied(passes, scene_.plan.batch_size)) {
-      add_not_shared("Every rank still trains on all of the training data.",
-                     "The training loader must get train_sampler; a sampler that no loader uses "
-                     "changes nothing. Otherwise more ranks do the same work more often.",
-                     evidence);
+      add_not_shared(evidence);
       return true;
     }
     const auto counts = counts_of(passes);
@@ -47,30 +44,18 @@ class TrainingShares : public Shares {
   }
 
   void overlap(size_t epoch, const std::vector<const Pass*>& passes,
-               const std::map<uint64_t, size_t>& counts, std::vector<std::string> evidence) {
+               const std::map<uint64_t, size_t>& counts, std::vector<EvidenceLine> evidence) {
     std::vector<uint64_t> shared;
     for (const auto& [id, count] : counts) {
       if (count > 1) shared.push_back(id);
     }
-    evidence.push_back("taken more than once in epoch " + std::to_string(epoch + 1) + ": " +
-                       first_few(shared));
-    const bool by_node = shared_by_local_rank(passes);
+    evidence.push_back({"twice", {{"epoch", epoch + 1}, {"samples", first_few(shared)}}});
     const bool later = epoch > 0;
-    const int todo =
-        later || !same_epochs() ? scene_.blame({feature::set_epoch, feature::samplers})
-        : right_sampler(scene_, split_)
-            ? scene_.blame({feature::training_loader, feature::set_epoch, feature::samplers})
-            : scene_.blame({feature::samplers, feature::set_epoch, feature::training_loader});
-    const std::string why =
-        by_node ? "Ranks with the same local rank, on two nodes, get the same samples: the sampler "
-                  "must "
-                  "know the rank, not the local rank."
-        : later ? "The first epoch is dealt out rightly, a later one is not: all ranks must call "
-                  "set_epoch with the same number, or each shuffles in an order of its own."
-                : "Ranks must deal out one common order: the same seed and the same epoch on every "
-                  "rank, the world's size, and each its own rank.";
-    add(todo, "shares_overlap", "Ranks train on the same samples in the same epoch.", why,
-        std::move(evidence));
+    const char* blame = later || !same_epochs()         ? "shares_overlap.later"
+                        : right_sampler(scene_, split_) ? "shares_overlap.right_sampler"
+                                                        : "shares_overlap";
+    const char* variant = shared_by_local_rank(passes) ? "by_node" : later ? "later" : "";
+    add({.id = "shares_overlap", .evidence = evidence, .variant = variant, .blame = {blame}});
   }
 
   // Whether all ranks told their samplers the same epochs.
@@ -85,19 +70,10 @@ class TrainingShares : public Shares {
         ranks, [&](const RankSeen& rank) { return epochs_of(rank) == epochs_of(ranks.front()); });
   }
 
-  bool uneven(const std::vector<const Pass*>& passes, const std::vector<std::string>& evidence) {
+  bool uneven(const std::vector<const Pass*>& passes, const std::vector<EvidenceLine>& evidence) {
     for (const auto* pass : passes) {
       if (pass->batches.size() == passes[0]->batches.size()) continue;
-      const int todo = right_sampler(scene_, split_)
-                           ? blame_for_loop()
-                           : scene_.blame({feature::samplers, feature::training_loader,
-                                           feature::ddp, feature::all_reduce});
-      add(todo, "uneven_steps", "Ranks take different numbers of training steps.",
-          "Each step needs all ranks: the one with a step less leaves the others waiting. "
-          "drop_last "
-          "in the training sampler gives all ranks equally many samples, and no rank may leave the "
-          "loop on its own.",
-          evidence);
+      add({.id = "uneven_steps", .evidence = evidence, .blame = {loop_or("uneven_steps")}});
       return true;
     }
     return false;
@@ -105,16 +81,14 @@ class TrainingShares : public Shares {
 
   bool other_batches(const std::vector<const Pass*>& passes) {
     for (size_t rank = 0; rank < passes.size(); ++rank) {
-      const auto& batches = passes[rank]->batches;
-      for (const auto& batch : batches) {
+      for (const auto& batch : passes[rank]->batches) {
         if (batch.ids.size() == scene_.plan.batch_size) continue;
-        add(blame_for_loop(), "batch_size_changed",
-            "The batches of training are not of the size that was asked for.",
-            "--batch-size is what each rank takes in a step, as before: the ranks together take "
-            "world size times as much, and what does not fill a batch is dropped.",
-            {"rank " + std::to_string(rank) + " took " + std::to_string(batch.ids.size()) +
-             " samples in a step where " + std::to_string(scene_.plan.batch_size) +
-             " were asked for"});
+        add({.id = "batch_size_changed",
+             .evidence = {{"took_in_a_step",
+                           {{"rank", rank},
+                            {"count", batch.ids.size()},
+                            {"asked", scene_.plan.batch_size}}}},
+             .blame = {"loop"}});
         return true;
       }
     }
@@ -127,55 +101,46 @@ class TrainingShares : public Shares {
       const auto idle = std::ranges::count_if(
           batches, [](const BatchSeen& batch) { return !batch.step.has_value(); });
       if (idle == 0) continue;
-      add(blame_for_loop(), "batches_without_a_step",
-          "Some batches are fetched, but no optimizer step follows.",
-          "What the loader deals out is this rank's alone: nobody else trains on it.",
-          {"rank " + std::to_string(rank) + ": " + std::to_string(idle) + " of " +
-           std::to_string(batches.size()) + " batches"});
+      add({.id = "batches_without_a_step",
+           .evidence = {{"idle", {{"rank", rank}, {"idle", idle}, {"count", batches.size()}}}},
+           .blame = {"loop"}});
       return true;
     }
     return false;
   }
 
-  // The share is right; what is made of it is not.
-  int blame_for_loop() const {
-    return scene_.blame({feature::training_loader, feature::ddp, feature::all_reduce,
-                         feature::set_epoch, feature::print0});
+  // Where the share is right, the loop makes something else of it.
+  std::string loop_or(const char* otherwise) const {
+    return right_sampler(scene_, split_) ? "loop" : otherwise;
   }
 
-  bool left_out(const std::map<uint64_t, size_t>& counts, std::vector<std::string> evidence) {
+  bool left_out(const std::map<uint64_t, size_t>& counts, std::vector<EvidenceLine> evidence) {
     const uint64_t world = scene_.world();
     if (counts.size() + (world - 1) + world * (scene_.plan.batch_size - 1) >= size_) return false;
-    evidence.push_back("only " + std::to_string(counts.size()) + " different samples in all");
-    const int todo = right_sampler(scene_, split_)
-                         ? blame_for_loop()
-                         : scene_.blame({feature::samplers, feature::training_loader, feature::ddp,
-                                         feature::all_reduce});
-    add(todo, "training_data_left_out", "A part of the training data is never used in an epoch.",
-        "The ranks' shares together must be the whole split, but for what does not fill a batch.",
-        std::move(evidence));
+    evidence.push_back({"only", {{"count", counts.size()}}});
+    add({.id = "training_data_left_out",
+         .evidence = evidence,
+         .blame = {loop_or("training_data_left_out")}});
     return true;
   }
 
   bool unshuffled(size_t epoch, const std::vector<const Pass*>& passes,
-                  const std::vector<std::string>& evidence) {
+                  const std::vector<EvidenceLine>& evidence) {
     const bool sorted = std::ranges::all_of(
         passes, [](const Pass* pass) { return std::ranges::is_sorted(pass->ids()); });
     if (epoch > 0 || !sorted) return false;
-    add(sampler_or_loader(scene_, split_), "training_not_shuffled",
-        "The training data comes in its stored order.",
-        "Stochastic gradient descent wants a random order: .shuffle = true in the training "
-        "sampler.",
-        evidence);
+    add({.id = "training_not_shuffled",
+         .evidence = evidence,
+         .blame = {sampler_or_loader(scene_, split_)}});
     return true;
   }
 };
 
 }  // namespace
 
-void training_shares(const Scene& scene, Findings& findings) {
+void training_shares(const Scene& scene, Symptoms& symptoms) {
   if (!scene.expects(feature::samplers)) return;
-  TrainingShares shares(scene, Split::train, findings);
+  TrainingShares shares(scene, Split::train, symptoms);
   if (shares.out_of_range()) return;
   const auto epochs = whole_passes(scene, Split::train);
   for (size_t epoch = 0; epoch < epochs.size(); ++epoch) {

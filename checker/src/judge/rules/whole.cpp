@@ -7,11 +7,13 @@ namespace checker::rules {
 
 namespace {
 
-std::string seen_in_words(const RankSeen& rank) {
-  return std::to_string(rank.passes_over(Split::train).size()) + " training epochs, " +
-         std::to_string(rank.passes_over(Split::validation).size()) + " validations, " +
-         std::to_string(rank.passes_over(Split::test).size()) + " tests, " +
-         std::to_string(rank.steps.size()) + " optimizer steps";
+EvidenceLine work_of(const RankSeen& rank, size_t number) {
+  return {rank.left_regularly ? "did" : "did_and_left",
+          {{"rank", number},
+           {"training", rank.passes_over(Split::train).size()},
+           {"validation", rank.passes_over(Split::validation).size()},
+           {"test", rank.passes_over(Split::test).size()},
+           {"steps", rank.steps.size()}}};
 }
 
 size_t training_batches(const RankSeen& rank) {
@@ -35,36 +37,28 @@ bool is_whole(const Scene& scene, const RankSeen& rank) {
 }
 
 // The first thing that is missing tells how far the program came.
-int blame(const Scene& scene) {
+std::string blame(const Scene& scene) {
   for (const auto split : kSplits) {
     const bool lacking = std::ranges::any_of(
         scene.run().ranks, [&](const RankSeen& rank) { return lacks(scene, rank, split); });
-    if (!lacking) continue;
-    return scene.blame({loader_of(split),
-                        split == Split::train ? feature::ddp : feature::all_reduce,
-                        feature::destroy, feature::all_reduce, feature::set_epoch, feature::setup});
+    if (lacking) return "cut_short." + name_of(split);
   }
-  return scene.blame({feature::destroy, feature::all_reduce, feature::set_epoch,
-                      feature::test_loader, feature::setup});
+  return "cut_short";
 }
 
 }  // namespace
 
-void whole(const Scene& scene, Findings& findings) {
+void whole(const Scene& scene, Symptoms& symptoms) {
   if (!scene.run().result.success()) return;
-  std::vector<std::string> evidence;
+  Symptom symptom{.id = "cut_short", .values = scene.values()};
+  symptom.values["epochs"] = scene.plan.epochs;
   for (size_t rank = 0; rank < scene.world(); ++rank) {
     const auto& seen = scene.run().ranks[rank];
-    if (is_whole(scene, seen)) continue;
-    evidence.push_back("rank " + std::to_string(rank) + ", " + scene.where() + ": " +
-                       seen_in_words(seen) +
-                       (seen.left_regularly ? "" : "; it left without returning from main"));
+    if (!is_whole(scene, seen)) symptom.evidence.push_back(work_of(seen, rank));
   }
-  if (evidence.empty()) return;
-  findings.push_back({blame(scene), "cut_short", "The program ends before its work is done.",
-                      "As given it trains " + std::to_string(scene.plan.epochs) +
-                          " epochs here, evaluates after each and tests at the end, on every rank.",
-                      evidence, ""});
+  if (symptom.evidence.empty()) return;
+  symptom.blame = {blame(scene)};
+  symptoms.push_back(std::move(symptom));
 }
 
 }  // namespace checker::rules

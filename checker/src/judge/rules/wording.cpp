@@ -47,13 +47,13 @@ bool holds_two(const std::string& line) {
 
 }  // namespace
 
-std::string wrong_wording(const std::string& line, const WorldTruth& truth) {
-  if (holds_two(line)) return "holds two lines: the first was not ended";
+std::optional<EvidenceLine> wrong_wording(const std::string& line, const WorldTruth& truth) {
+  if (holds_two(line)) return EvidenceLine{"two_lines", {}};
   const auto epochs = epochs_in(line, truth);
-  if (epochs.size() > 1) return "holds the losses of several epochs";
+  if (epochs.size() > 1) return EvidenceLine{"several_epochs", {}};
   const auto epoch = number_after(line, "epoch");
   if (epoch && epochs.size() == 1 && *epoch != static_cast<double>(epochs[0] + 1)) {
-    return "is that of epoch " + std::to_string(epochs[0] + 1);
+    return EvidenceLine{"other_epoch", {{"epoch", epochs[0] + 1}}};
   }
   const std::vector<double> test(truth.test ? 1 : 0, truth.test.value_or(0));
   for (const auto& [label, own, other] :
@@ -64,10 +64,10 @@ std::string wrong_wording(const std::string& line, const WorldTruth& truth) {
     if (!number) continue;
     const auto is = [&](double value) { return shown({*number}, value); };
     if (std::ranges::none_of(own, is) && std::ranges::any_of(other, is)) {
-      return std::string("calls ") + label + " what is another loss";
+      return EvidenceLine{"other_loss", {{"label", label}}};
     }
   }
-  return "";
+  return std::nullopt;
 }
 
 }  // namespace checker::rules

@@ -1,0 +1,54 @@
+#pragma once
+/// The words of verdicts: findings.yaml of all chapters together, and of each. A finding has
+///
+///   training_left_out:
+///     what: one sentence, what the program did
+///     why: why that is wrong, and what to look at
+///     evidence: {name: a line of what was seen, ...}
+///
+/// In place of a text, `what` and `why` may have several by variant ({otherwise: ..., by_node:
+/// ...}). {name} stands for a value that the rule gives, {name?does:do} for one of two words, by
+/// how many things the value names. Further sections hold lines of evidence that several findings
+/// share (lines) and phrases that values may be (phrases).
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/template.hpp"
+
+namespace checker {
+
+/// The texts of one finding.
+struct FindingWords {
+  std::map<std::string, Template> what, why;  ///< by variant; "otherwise" is always there
+  std::map<std::string, Template> evidence;   ///< by name
+  std::string place;                          ///< "findings.yaml:12"
+};
+
+class Words {
+ public:
+  /// Adds the file's texts; those of a chapter come before those of the course. Throws Error
+  /// "file:line: what".
+  void add(const std::filesystem::path& file);
+
+  /// Adds what these have and we have not.
+  void add(const Words& others);
+
+  bool contains(const std::string& id) const { return findings_.contains(id); }
+  std::vector<std::string> ids() const;
+  /// Throws Error for an id that no file has.
+  const FindingWords& of(const std::string& id) const;
+  /// A text with its values. place: of the text, for errors.
+  std::string fill(const Template& text, Values values, const std::string& place) const;
+  /// A line of evidence: one of the finding's own, else of the shared ones. Throws Error if neither
+  /// has it.
+  std::string line(const FindingWords& finding, const std::string& name,
+                   const Values& values) const;
+
+ private:
+  std::map<std::string, FindingWords> findings_;
+  std::map<std::string, Template> lines_, phrases_;
+};
+
+}  // namespace checker

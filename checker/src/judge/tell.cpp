@@ -1,0 +1,76 @@
+#include "judge/tell.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "support/error.hpp"
+
+namespace checker {
+
+namespace {
+
+const std::vector<std::string>& features_for(const Chapter& chapter, const std::string& entry) {
+  const auto found = chapter.blame.find(entry);
+  if (found == chapter.blame.end()) {
+    throw Error((chapter.folder / "chapter.yaml").string() + ": the blame table has no " + entry +
+                ".");
+  }
+  return found->second.features;
+}
+
+// The first of these features' TODOs that belongs to the step.
+std::optional<int> own_todo(const Course& course, const Step& step,
+                            const std::vector<std::string>& features) {
+  for (const auto& feature : features) {
+    const int todo = course.todo_of(feature);
+    if (std::ranges::find(step.todos, todo) != step.todos.end()) return todo;
+  }
+  return std::nullopt;
+}
+
+const Template& text_for(const std::map<std::string, Template>& texts, const std::string& variant) {
+  const auto found = texts.find(variant);
+  return found == texts.end() ? texts.at("otherwise") : found->second;
+}
+
+}  // namespace
+
+int blamed(const Course& course, const Step& step, const std::vector<std::string>& entries) {
+  const auto& chapter = course.chapter_of(step);
+  for (const auto& entry : entries) {
+    if (const auto own = own_todo(course, step, features_for(chapter, entry))) return *own;
+  }
+  return course.todo_of(features_for(chapter, entries.front()).front());
+}
+
+Finding tell(const Course& course, const Step& step, const Symptom& symptom) {
+  const auto& words = course.chapter_of(step).words;
+  const auto& texts = words.of(symptom.id);
+  const auto text = [&](const std::map<std::string, Template>& variants) {
+    return words.fill(text_for(variants, symptom.variant), symptom.values, texts.place);
+  };
+  const std::vector<std::string> entries =
+      symptom.blame.empty() ? std::vector<std::string>{symptom.id} : symptom.blame;
+  Finding finding{.todo = blamed(course, step, entries),
+                  .id = symptom.id,
+                  .what = text(texts.what),
+                  .why = text(texts.why),
+                  .evidence = {},
+                  .where = symptom.where,
+                  .kind = symptom.kind,
+                  .deviation = symptom.deviation};
+  for (const auto& seen : symptom.evidence) {
+    auto values = seen.values;
+    values.insert(symptom.values.begin(), symptom.values.end());
+    finding.evidence.push_back(words.line(texts, seen.name, values));
+  }
+  return finding;
+}
+
+std::vector<Finding> tell(const Course& course, const Step& step, const Symptoms& symptoms) {
+  std::vector<Finding> findings;
+  for (const auto& symptom : symptoms) findings.push_back(tell(course, step, symptom));
+  return findings;
+}
+
+}  // namespace checker

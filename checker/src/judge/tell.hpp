@@ -1,0 +1,19 @@
+#pragma once
+/// From symptoms to findings: whose fault each is, and in which words it is said. Both stand in the
+/// chapter.
+#include <vector>
+
+#include "course/course.hpp"
+#include "judge/symptom.hpp"
+
+namespace checker {
+
+/// The TODO that the chapter's blame table names for the first of these entries that is about this
+/// step, else for the first of all. Throws Error for an entry that the table does not have.
+int blamed(const Course& course, const Step& step, const std::vector<std::string>& entries);
+
+/// Throws Error, with file and line, where the chapter's words lack what the symptom needs.
+Finding tell(const Course& course, const Step& step, const Symptom& symptom);
+std::vector<Finding> tell(const Course& course, const Step& step, const Symptoms& symptoms);
+
+}  // namespace checker
