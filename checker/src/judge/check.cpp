@@ -5,13 +5,13 @@
 
 #include "course/programs.hpp"
 #include "judge/compile.hpp"
-#include "judge/given.hpp"
 #include "judge/job_check.hpp"
+#include "judge/submission.hpp"
 #include "judge/trainer_check.hpp"
 #include "judge/verdicts.hpp"
+#include "judge/worlds.hpp"
 #include "plan/plan.hpp"
 #include "process/build.hpp"
-#include "process/gpus.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 
@@ -38,22 +38,15 @@ class Check {
         course_(course),
         step_(step),
         options_(options),
-        main_(course.program_of(step)),
-        source_(project.source / course.path_of(step, main_, options.solution)) {
-    // A program that is judged by itself lies beside its text.
-    const auto beside = fs::path(options.program).parent_path() / main_.name;
-    shown_ = project.shown(source_);
-    if (!options.program.empty()) shown_ = project.shown(source_ = fs::absolute(beside));
-    if (options.hand_in) source_ = options.hand_in->folder / main_.name;
+        submission_(project, course, step, options) {
     report_.step = step.name;
     report_.solution = options.solution;
   }
 
   Report run() {
-    const bool student = options_.student || (options_.program.empty() && !options_.solution);
-    const std::string job = job_text();
-    const auto untouched = student ? untouched_by_the_student(job) : std::set<int>{};
-    if (student && nothing_done(job)) return all_open();
+    if (submission_.is_a_students() && submission_.is_as_given()) return all_open();
+    const auto untouched = submission_.untouched();
+    const auto& job = submission_.job();
     if (options_.hand_in && only_the_job() && job_impossible()) {  // so nothing needs building
       judge_job({}, job, untouched);
       return report_;
@@ -69,7 +62,7 @@ class Check {
         make_plan(project_.build / "bin" / "replay",
                   {.task = options_.task.empty() ? course_.chapter_of(step_).task : options_.task,
                    .seed = options_.seed != 0 ? options_.seed : fresh_seed(),
-                   .nodes = nodes_of_worlds()},
+                   .nodes = worlds()},
                   work.folder, options_.servers);
     if (options_.job_script.empty()) judge_trainer(work, untouched);
     if (!job.empty()) judge_job(work, job, untouched);
@@ -84,43 +77,6 @@ class Check {
   }
 
   bool only_the_job() const { return course_.todos_of(step_, false).empty(); }
-
-  // The student's text of one of the program's files.
-  std::string text_of(const CourseFile& file) const {
-    if (!options_.hand_in) return read_file(source_.parent_path() / file.name);
-    const auto found = options_.hand_in->files.find(file.name);
-    return found == options_.hand_in->files.end() ? "" : found->second;
-  }
-
-  // job: the job script's text, empty where it is not judged.
-  std::string text_of(const CourseFile& file, const std::string& job) const {
-    return file.kind == FileKind::job ? job : text_of(file);
-  }
-
-  std::set<int> untouched_by_the_student(const std::string& job) const {
-    std::set<int> all;
-    for (const auto* file : course_.student_files(step_)) {
-      if (file->kind == FileKind::job && job.empty()) continue;
-      all.merge(untouched_todos(course_, file->source, step_, text_of(*file, job)));
-    }
-    return all;
-  }
-
-  bool nothing_done(const std::string& job) const {
-    return std::ranges::all_of(course_.student_files(step_), [&](const CourseFile* file) {
-      return (file->kind == FileKind::job && job.empty()) ||
-             is_given_code(course_, file->source, step_, text_of(*file, job));
-    });
-  }
-
-  // Empty for a step without TODOs in its job script.
-  std::string job_text() const {
-    const auto* job = course_.job_of(step_);
-    if (options_.hand_in) return job ? text_of(*job) : "";
-    if (!options_.job_script.empty()) return options_.job_script;
-    if (!options_.program.empty() || !course_.edits_job(step_)) return "";
-    return read_file(project_.source / course_.path_of(step_, *job, options_.solution));
-  }
 
   void add_verdict(int todo, State state, const std::string& reason, bool untried = false) {
     report_.verdicts.push_back(
@@ -162,7 +118,7 @@ class Check {
       program_ = program.file;
       if (options_.build) {
         stage("building");
-        report_.compile_error = compile(project_, program.target, source_, building);
+        report_.compile_error = compile(project_, program.target, submission_.source(), building);
       }
     }
     if (options_.build) {
@@ -178,8 +134,8 @@ class Check {
   void judge_trainer(const Work& work, const std::set<int>& untouched) {
     const auto checked = check_trainer(project_, course_, step_,
                                        {.program = fs::absolute(program_),
-                                        .source = source_,
-                                        .shown = shown_,
+                                        .source = submission_.source(),
+                                        .shown = submission_.shown(),
                                         .plan = work.plan,
                                         .folder = work.folder,
                                         .device = options_.device,
@@ -235,38 +191,10 @@ class Check {
 
   std::optional<std::string> job_impossible() const { return job_check_impossible(project_); }
 
-  // On GPUs only as many ranks as there are GPUs.
-  std::vector<int> worlds_to_run() {
-    if (options_.device == "cpu") return options_.worlds;
-    const size_t gpus = gpus_here();
-    std::vector<int> worlds;
-    for (const int world : options_.worlds) {
-      if (static_cast<size_t>(world) <= gpus) {
-        worlds.push_back(world);
-      } else {
-        report_.not_checked.push_back(
-            "world size " + std::to_string(world) + ": there " +
-            (gpus == 1 ? "is 1 GPU" : "are " + std::to_string(gpus) + " GPUs") + " here");
-      }
-    }
-    if (worlds.empty()) {
-      throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
-    }
-    return worlds;
-  }
-
-  // The chapter says which worlds pretend several nodes. GPUs are not shared, so there each rank
-  // has one of its own, on this node.
-  std::vector<std::vector<size_t>> nodes_of_worlds() {
-    std::vector<std::vector<size_t>> all;
-    for (const int world : worlds_to_run()) {
-      const auto size = static_cast<size_t>(world);
-      const auto& worlds = course_.chapter_of(step_).worlds;
-      const auto found = std::ranges::find(worlds, size, &std::vector<size_t>::size);
-      const bool known = options_.device == "cpu" && found != worlds.end();
-      all.push_back(known ? *found : std::vector<size_t>(size));
-    }
-    return all;
+  std::vector<std::vector<size_t>> worlds() {
+    auto worlds = worlds_for(course_.chapter_of(step_), options_.worlds, options_.device != "cpu");
+    report_.not_checked = std::move(worlds.not_checked);
+    return worlds.nodes;
   }
 
   void not_checked() {
@@ -281,9 +209,8 @@ class Check {
   const Course& course_;
   const Step& step_;
   const CheckOptions& options_;
-  const CourseFile& main_;  ///< the program's file with main()
-  fs::path source_, program_;
-  std::string shown_;  ///< the source
+  const Submission submission_;
+  fs::path program_;
   Report report_;
 };
 

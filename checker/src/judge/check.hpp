@@ -28,10 +28,10 @@ struct HandIn {
 };
 
 struct CheckOptions {
-  bool solution = false;       ///< judge the reference
-  std::string device = "cpu";  ///< "cpu" over Gloo, "cuda" over NCCL
-  std::vector<int> worlds = {1, 2, 3};
-  std::string task;     ///< to be judged with; empty: the course's
+  bool solution = false;         ///< judge the reference
+  std::string device = "cpu";    ///< "cpu" over Gloo, "cuda" over NCCL
+  std::vector<int> worlds = {};  ///< their sizes; empty: those of the chapter
+  std::string task;              ///< to be judged with; empty: the chapter's
   uint64_t seed = 0;    ///< of the data; 0: another one each time (verify: added to each name)
   bool build = true;    ///< false: judge what was built before
   std::string program;  ///< judge this program instead of a step's target; implies !build
