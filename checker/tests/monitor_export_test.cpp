@@ -41,7 +41,7 @@ TEST(MonitorCompare, SpeedUpIsThatOfTokensAndEfficiencyPerRank) {
   EXPECT_THAT(lines[2], HasSubstr("3.20"));
   EXPECT_THAT(lines[2], HasSubstr("80 %"));
   const auto page = to_comparison_page(runs);
-  EXPECT_THAT(page, HasSubstr("<td>3.20<td>80 %"));
+  EXPECT_THAT(page, HasSubstr("<td>3.20</td><td>80 %</td>"));
   EXPECT_THAT(page, HasSubstr("Training loss against time"));
 }
 
@@ -51,7 +51,7 @@ TEST(MonitorCompare, RunsWithoutStepsHaveNoSpeed) {
   const auto figures = figures_of(empty);
   runs.insert(runs.begin(), Contestant{"none", std::move(empty), figures});
   EXPECT_EQ(standings_of(runs)[1].speed_up, 0);
-  EXPECT_THAT(to_comparison_page(runs), HasSubstr("<td>–"));
+  EXPECT_THAT(to_comparison_page(runs), HasSubstr("<td>–</td>"));
 }
 
 TEST(MonitorTrace, HoldsEverySpanAndNestsPerThread) {

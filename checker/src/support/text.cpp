@@ -129,30 +129,4 @@ std::string fixed(double value, int digits) {
   return text.data();
 }
 
-std::string without_markup(std::string_view text) {
-  std::string plain;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        plain += "&lt;";
-        break;
-      case '>':
-        plain += "&gt;";
-        break;
-      case '&':
-        plain += "&amp;";
-        break;
-      case '"':
-        plain += "&quot;";
-        break;
-      case '\'':
-        plain += "&#39;";
-        break;
-      default:
-        plain += c;
-    }
-  }
-  return plain;
-}
-
 }  // namespace checker
