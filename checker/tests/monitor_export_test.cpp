@@ -110,7 +110,8 @@ for rank in (0, 1):
 TEST(MonitorTensorBoard, ReadsItsOwnFilesBack) {
   std::string python;
   for (const std::string candidate : {PROJECT_FOLDER "/.venv/bin/python3", "python3"}) {
-    const auto found = checker::testing::run_program({candidate, "-c", "import tensorboard"});
+    const auto found =
+        checker::testing::run_program({"env", candidate, "-c", "import tensorboard"});
     if (found.status == 0 && python.empty()) python = candidate;
   }
   if (python.empty()) GTEST_SKIP() << "Python's tensorboard is not installed";
