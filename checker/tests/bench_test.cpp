@@ -136,7 +136,7 @@ TEST(Plots, ShowWhatWasTimed) {
   EXPECT_EQ(count(scaling(results), "circle"), 5u);
   // Two axes, the ideal, two stretches of the series, two bands of the model.
   EXPECT_EQ(count(scaling(results), "line"), 7u);
-  EXPECT_THAT(scaling(results), HasSubstr("C++ fp32 &amp; &lt;all>"));
+  EXPECT_THAT(scaling(results), HasSubstr("C++ fp32 &amp; &lt;all&gt;"));
   // Ranks on two nodes are a cross of two lines, on no line of the series.
   auto with_nodes = results;
   with_nodes.push_back(timed("fp32 & <all>", true, 4, 40, 30));

@@ -41,7 +41,7 @@ TEST(MonitorCompare, SpeedUpIsThatOfTokensAndEfficiencyPerRank) {
   EXPECT_THAT(lines[2], HasSubstr("3.20"));
   EXPECT_THAT(lines[2], HasSubstr("80 %"));
   const auto page = to_comparison_page(runs);
-  EXPECT_THAT(page, HasSubstr("<td>3.20<td>80 %"));
+  EXPECT_THAT(page, HasSubstr("<td>3.20</td><td>80 %</td>"));
   EXPECT_THAT(page, HasSubstr("Training loss against time"));
 }
 
@@ -51,7 +51,7 @@ TEST(MonitorCompare, RunsWithoutStepsHaveNoSpeed) {
   const auto figures = figures_of(empty);
   runs.insert(runs.begin(), Contestant{"none", std::move(empty), figures});
   EXPECT_EQ(standings_of(runs)[1].speed_up, 0);
-  EXPECT_THAT(to_comparison_page(runs), HasSubstr("<td>–"));
+  EXPECT_THAT(to_comparison_page(runs), HasSubstr("<td>–</td>"));
 }
 
 TEST(MonitorTrace, HoldsEverySpanAndNestsPerThread) {
@@ -110,7 +110,8 @@ for rank in (0, 1):
 TEST(MonitorTensorBoard, ReadsItsOwnFilesBack) {
   std::string python;
   for (const std::string candidate : {PROJECT_FOLDER "/.venv/bin/python3", "python3"}) {
-    const auto found = checker::testing::run_program({candidate, "-c", "import tensorboard"});
+    const auto found =
+        checker::testing::run_program({"env", candidate, "-c", "import tensorboard"});
     if (found.status == 0 && python.empty()) python = candidate;
   }
   if (python.empty()) GTEST_SKIP() << "Python's tensorboard is not installed";

@@ -26,6 +26,18 @@ using ::testing::StartsWith;
 
 std::string page_of(const Run& run) { return to_page(run, figures_of(run)); }
 
+std::string drawn(const Chart& chart) {
+  pugi::xml_document page;
+  draw(page, chart);
+  return markup::to_html(page);
+}
+
+std::string timelines_of(const Run& run) {
+  pugi::xml_document page;
+  draw_timelines(page, run);
+  return markup::to_html(page);
+}
+
 TEST(MonitorWords, AreThoseOfPeople) {
   EXPECT_EQ(shown_seconds(12.34e-6), "12.3 µs");
   EXPECT_EQ(shown_seconds(0.00456), "4.56 ms");
@@ -36,7 +48,6 @@ TEST(MonitorWords, AreThoseOfPeople) {
   EXPECT_EQ(shown_count(18345), "18.3k");
   EXPECT_EQ(shown_share(0.004), "0.4 %");
   EXPECT_EQ(collective_name(1), "all_reduce");
-  EXPECT_EQ(escaped("<a href='x'>&\"\x01"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot; ");
 }
 
 TEST(MonitorChart, SampledDownKeepsEverySpike) {
@@ -62,9 +73,9 @@ TEST(MonitorChart, TicksAreRoundNumbers) {
 }
 
 TEST(MonitorChart, WithoutPointsIsNone) {
-  EXPECT_EQ(draw({.title = "Nothing", .series = {{"a", {}}}}), "");
-  EXPECT_EQ(draw({.title = "Nothing", .series = {{"a", {{1, std::nan("")}}}}}), "");
-  EXPECT_EQ(draw({.title = "Nothing", .series = {{"a", {{1, 1}}}}}), "");
+  EXPECT_EQ(drawn({.title = "Nothing", .series = {{"a", {}}}}), "");
+  EXPECT_EQ(drawn({.title = "Nothing", .series = {{"a", {{1, std::nan("")}}}}}), "");
+  EXPECT_EQ(drawn({.title = "Nothing", .series = {{"a", {{1, 1}}}}}), "");
 }
 
 // Without that, one first step of 0.2 s makes all others a line at the bottom.
@@ -74,10 +85,10 @@ TEST(MonitorChart, EndsBelowFewPeaksAndSaysHowHighTheyAre) {
   for (int i = 0; i < 1000; ++i) points.push_back({double(i), 0.005});
   const auto drawn_with = [&](int peaks) {
     for (int i = 0; i < peaks; ++i) points[static_cast<size_t>(i)].y = 0.2;
-    return draw(chart);
+    return drawn(chart);
   };
   const auto top = [](const std::string& html) {
-    constexpr std::string_view kName = "data-high=";
+    constexpr std::string_view kName = "data-high=\"";
     return std::stod(html.substr(html.find(kName) + kName.size()));
   };
   chart.cuts_peaks = true;
@@ -105,9 +116,15 @@ TEST(MonitorPage, SaysWhatTheRecordsSay) {
   EXPECT_THAT(page, StartsWith("<!doctype html>"));
   EXPECT_THAT(page, HasSubstr("<b>40.0k</b><span>tokens/s, all ranks"));
   EXPECT_THAT(page, HasSubstr("<b>0.023</b><span>GPU hours"));
-  EXPECT_THAT(page, HasSubstr("<th>all_reduce<td>200<td>200 MiB<td>1.00 MiB<td>5.00 ms"));
-  EXPECT_THAT(page, HasSubstr("<td>4.00 MiB<td>4.00 MiB<td>8.00 MiB<td>32.0 MiB<td>600 MiB"));
-  EXPECT_THAT(page, HasSubstr("data-id=nothing_stands_out"));
+  EXPECT_THAT(
+      page,
+      HasSubstr(
+          "<th>all_reduce</th><td>200</td><td>200 MiB</td><td>1.00 MiB</td><td>5.00 ms</td>"));
+  EXPECT_THAT(
+      page,
+      HasSubstr(
+          "<td>4.00 MiB</td><td>4.00 MiB</td><td>8.00 MiB</td><td>32.0 MiB</td><td>600 MiB</td>"));
+  EXPECT_THAT(page, HasSubstr("data-id=\"nothing_stands_out\""));
   EXPECT_THAT(page, HasSubstr("the host's"));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));  // nothing is fetched, from nowhere
   EXPECT_THAT(page, Not(HasSubstr("src=")));
@@ -144,10 +161,11 @@ TEST(MonitorPage, OfALongRunOnManyRanksStaysSmall) {
 // A host runs ahead of its GPU: what lies between a call and its end is mostly a queue.
 TEST(MonitorTimeline, ShowsQueuesOnGpusAsSuch) {
   auto run = healthy_run({.ranks = 2, .gpus = true});
-  EXPECT_THAT(draw_timelines(run), AllOf(HasSubstr("<rect class=q "), HasSubstr("GPU's queue"),
-                                         Not(HasSubstr("<rect class=c "))));
+  EXPECT_THAT(timelines_of(run), AllOf(HasSubstr("<rect class=\"q\" "), HasSubstr("GPU's queue"),
+                                       Not(HasSubstr("<rect class=\"c\" "))));
   for (auto& record : run.ranks) record.collectives.front().on_gpu = 1e-3;
-  EXPECT_THAT(draw_timelines(run), AllOf(HasSubstr("<rect class=c "), Not(HasSubstr("class=q"))));
+  EXPECT_THAT(timelines_of(run),
+              AllOf(HasSubstr("<rect class=\"c\" "), Not(HasSubstr("class=\"q\""))));
 }
 
 TEST(MonitorTimeline, TakesAsManyStepsAsFit) {
@@ -190,7 +208,7 @@ TEST(MonitorCurves, AnEvaluationIsTheSumOfTheRanksParts) {
   EXPECT_EQ(curves.points[0].y, 1);
   const auto page = page_of(run);
   EXPECT_THAT(page, HasSubstr("<b>0.500</b><span>validation loss, least</span>"));
-  EXPECT_THAT(page, HasSubstr("<path class=s1 d=\"M444.4"));  // a point for each of a few
+  EXPECT_THAT(page, HasSubstr("<path class=\"s1\" d=\"M444.4"));  // a point for each of a few
 }
 
 TEST(MonitorSummary, IsShort) {

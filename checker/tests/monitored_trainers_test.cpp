@@ -132,7 +132,7 @@ TEST_F(TrainerTest, RanksThatTrainAloneAreSeenAsSuch) {
   const auto recorded = monitor::load_run(output());
   EXPECT_EQ(recorded.ranks.size(), 2U);
   EXPECT_THAT(monitor::to_page(recorded, monitor::figures_of(recorded)),
-              HasSubstr("data-id=nothing_exchanged"));
+              HasSubstr("data-id=\"nothing_exchanged\""));
 }
 
 TEST_F(TrainerTest, ARunGoesOnWhereItCannotBeMonitored) {

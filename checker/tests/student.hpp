@@ -4,8 +4,8 @@
 
 #include "course/course.hpp"
 #include "files.hpp"
+#include "judge/judging.hpp"
 #include "support/project.hpp"
-#include "verbs/judging.hpp"
 
 namespace checker::testing {
 

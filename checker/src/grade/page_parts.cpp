@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "grade/class_report.hpp"
+#include "support/markup.hpp"
 #include "support/text.hpp"
 
 namespace checker::grade::page {
@@ -41,25 +42,19 @@ double end_of(const Timeline& timeline) {
 
 }  // namespace
 
-std::string head(const std::string& title) {
-  return "<!doctype html>\n<html lang=en><meta charset=utf-8>"
-         "<meta name=viewport content=\"width=device-width\">"
-         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src "
-         "'unsafe-inline'; script-src 'unsafe-inline'\"><title>" +
-         escaped(title) + "</title><style>" + kStyle + "</style><body>\n";
+std::string whole(const std::string& title, const pugi::xml_document& body) {
+  return markup::to_page(title, kStyle, body, kScript);
 }
 
-std::string foot() { return std::string("<script>") + kScript + "</script></body></html>\n"; }
-
-std::string escaped(const std::string& text) {
-  std::string html;
+std::string printable(const std::string& text) {
+  std::string shown;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    html += without_markup(shown_name(text.substr(begin, end - begin), 20'000));
-    if (end < text.size()) html += '\n';
+    shown += shown_name(text.substr(begin, end - begin), 20'000);
+    if (end < text.size()) shown += '\n';
     begin = end + 1;
   }
-  return html;
+  return shown;
 }
 
 std::string words(const std::string& id) {
@@ -68,39 +63,45 @@ std::string words(const std::string& id) {
   return text;
 }
 
-std::string list(const std::vector<std::string>& lines) {
-  std::string html = "<ul>";
-  for (const auto& line : lines) html += "<li>" + escaped(line);
-  return html + "</ul>\n";
+void add_list(pugi::xml_node parent, const std::vector<std::string>& lines) {
+  auto list = markup::add(parent, "ul");
+  for (const auto& line : lines) markup::add(list, "li", printable(line));
 }
 
-std::string bar(size_t part, size_t whole) {
+void add_bar(pugi::xml_node parent, size_t part, size_t whole) {
   const double share =
       whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-  return "<span class=bar><i style=\"width:" + fixed(share, 0) + "%\"></i></span>" +
-         std::to_string(part) + " of " + std::to_string(whole);
+  auto bar = markup::add(parent, "span", {{"class", "bar"}});
+  markup::add(bar, "i", {{"style", "width:" + fixed(share, 0) + "%"}});
+  markup::add_text(parent, std::to_string(part) + " of " + std::to_string(whole));
 }
 
-std::string picture(const Timeline& timeline) {
+void add_picture(pugi::xml_node parent, const Timeline& timeline) {
   constexpr double left = 60, width = 1000, row = 22;
   const double end = end_of(timeline);
   const double height = row * static_cast<double>(timeline.ranks.size()) + 18;
-  const auto x = [&](double seconds) { return fixed(left + width * seconds / end, 1); };
-  std::string svg = "<svg viewBox=\"0 0 1070 " + fixed(height, 0) + "\" role=img>";
+  markup::add(markup::add(parent, "p"), "small",
+              "The collectives of world size " + std::to_string(timeline.ranks.size()) + " over " +
+                  fixed(end * 1e3, 0) + " ms; red: did not end.");
+  auto svg =
+      markup::add(parent, "svg", {{"viewBox", "0 0 1070 " + fixed(height, 0)}, {"role", "img"}});
   for (size_t rank = 0; rank < timeline.ranks.size(); ++rank) {
     const double top = row * static_cast<double>(rank) + 3;
-    svg += "<text x=0 y=" + fixed(top + 13, 0) + ">rank " + std::to_string(rank) + "</text>";
+    markup::add(svg, "text", {{"x", "0"}, {"y", fixed(top + 13, 0)}},
+                "rank " + std::to_string(rank));
     for (const auto& span : timeline.ranks[rank]) {
       const double wide = std::max(1.0, width * (span.end - span.begin) / end);
-      svg += "<rect class=" + std::string(span.ended ? "c" : "w") + " x=" + x(span.begin) +
-             " y=" + fixed(top, 0) + " width=" + fixed(wide, 1) + " height=16><title>" +
-             escaped(span.what) + ", " + fixed(span.begin * 1e3, 1) + " to " +
-             fixed(span.end * 1e3, 1) + " ms" + (span.ended ? "" : ", did not end") +
-             "</title></rect>";
+      auto mark = markup::add(svg, "rect",
+                              {{"class", span.ended ? "c" : "w"},
+                               {"x", fixed(left + width * span.begin / end, 1)},
+                               {"y", fixed(top, 0)},
+                               {"width", fixed(wide, 1)},
+                               {"height", "16"}});
+      markup::add(mark, "title",
+                  printable(span.what) + ", " + fixed(span.begin * 1e3, 1) + " to " +
+                      fixed(span.end * 1e3, 1) + " ms" + (span.ended ? "" : ", did not end"));
     }
   }
-  return "<p><small>The collectives of world size " + std::to_string(timeline.ranks.size()) +
-         " over " + fixed(end * 1e3, 0) + " ms; red: did not end.</small></p>" + svg + "</svg>\n";
 }
 
 }  // namespace checker::grade::page

@@ -1,5 +1,7 @@
 #pragma once
-/// What a page that needs no network is made of.
+/// What the class's page is made of. Names and messages in it come from students: printable() makes
+/// them safe to show.
+#include <pugixml.hpp>
 #include <string>
 #include <vector>
 
@@ -7,18 +9,17 @@
 
 namespace checker::grade::page {
 
-/// Begins the page, with all of its style; foot() ends it, with all of its script.
-std::string head(const std::string& title);
-std::string foot();
+/// The page with these elements, its style and its script.
+std::string whole(const std::string& title, const pugi::xml_document& body);
 
-/// Text that stays text, in elements and in quoted attributes.
-std::string escaped(const std::string& text);
+/// The text with shown_name()'s marks in place of what would not show, line by line.
+std::string printable(const std::string& text);
 /// "every rank prints" for "every_rank_prints".
 std::string words(const std::string& id);
-std::string list(const std::vector<std::string>& lines);
+void add_list(pugi::xml_node parent, const std::vector<std::string>& lines);
 /// A share as a bar with its numbers.
-std::string bar(size_t part, size_t whole);
+void add_bar(pugi::xml_node parent, size_t part, size_t whole);
 /// The ranks of a run, one above the other, and what each did when.
-std::string picture(const Timeline& timeline);
+void add_picture(pugi::xml_node parent, const Timeline& timeline);
 
 }  // namespace checker::grade::page

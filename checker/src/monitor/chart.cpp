@@ -106,15 +106,49 @@ std::vector<double> levels_of(Range y, const std::string& unit) {
   return levels;
 }
 
-std::string legend_of(const std::vector<Series>& all) {
-  if (all.size() < 2) return "";
-  std::string html;
-  for (size_t i = 0; i < std::min(all.size(), kLegend); ++i) {
-    html += "<span><i" + colour(i, all.size(), "background") + "></i>" + escaped(all[i].name) +
-            "</span>";
+void add_curves(const Figure& figure, const std::vector<Series>& all, Range x, Range y,
+                double height) {
+  const size_t buckets = std::max<size_t>(8, kMostPoints / 2 / all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& [name, points] = all[i];
+    markup::add(figure.plot, "polyline",
+                {colour(i, all.size()),
+                 {"data-name", name},
+                 {"points", curve(sampled_down(points, buckets), x, y, height)}});
+    if (points.size() > kFew) continue;
+    markup::add(figure.plot, "path", {colour(i, all.size()), {"d", dots(points, x, y, height)}});
   }
-  if (all.size() > kLegend) html += "<span>… " + std::to_string(all.size()) + " in all</span>";
-  return html;
+}
+
+void add_levels(const Figure& figure, Range y, const std::string& unit, double height) {
+  for (const double level : levels_of(y, unit)) {
+    const auto top = fixed(kPlotTop + height * (1 - y.share(level)), 1);
+    markup::add(figure.levels, "line",
+                {{"x1", fixed(kPlotLeft, 0)},
+                 {"x2", fixed(kPlotLeft + kPlotWidth, 0)},
+                 {"y1", top},
+                 {"y2", top}});
+    markup::add(figure.levels, "text", {{"x", fixed(kPlotLeft - 6, 0)}, {"y", top}},
+                shown(level, unit));
+  }
+}
+
+void add_legend(const Figure& figure, const std::vector<Series>& all) {
+  if (all.size() < 2) return;
+  for (size_t i = 0; i < std::min(all.size(), kLegend); ++i) {
+    add_to_legend(figure, colour(i, all.size(), "background"), all[i].name);
+  }
+  if (all.size() <= kLegend) return;
+  markup::add(figure.element.child("div"), "span", "… " + std::to_string(all.size()) + " in all");
+}
+
+void add_ticks(pugi::xml_node outer, const Frame& frame) {
+  auto ticks = markup::add(outer, "g", {{"class", "ticks"}});
+  for (const double tick : ticks_between(frame.from, frame.to, 8)) {
+    const double x = kPlotLeft + kPlotWidth * (tick - frame.from) / (frame.to - frame.from);
+    markup::add(ticks, "text", {{"x", fixed(x, 1)}, {"y", fixed(frame.height + kPlotTop + 16, 0)}},
+                shown(tick, frame.x_unit));
+  }
 }
 
 }  // namespace
@@ -169,78 +203,81 @@ std::string shown(double value, const std::string& unit) {
   return unit.empty() ? number : number + " " + unit;
 }
 
-std::string colour(size_t n, size_t count, const char* property) {
-  if (count <= kColours) return " class=s" + std::to_string(n);
+markup::Attribute colour(size_t n, size_t count, const char* property) {
+  if (count <= kColours) return {"class", "s" + std::to_string(n)};
   const auto hue = 360 * n / count;
-  return " style=\"" + std::string(property) + ":hsl(" + std::to_string(hue) + " 60% 50%)\"";
+  return {"style", std::string(property) + ":hsl(" + std::to_string(hue) + " 60% 50%)"};
 }
 
-std::string frame_begin(const Frame& frame) {
+Figure add_figure(pugi::xml_node page, const Frame& frame) {
+  const auto left = fixed(kPlotLeft, 0), top = fixed(kPlotTop, 0), width = fixed(kPlotWidth, 0);
   const auto height = fixed(frame.height, 0);
-  std::string html = "<figure class=chart data-from=" + compact(frame.from) +
-                     " data-to=" + compact(frame.to) + " data-unit=" + frame.x_unit +
-                     " data-height=" + height + frame.attributes + "><figcaption>" +
-                     escaped(frame.title);
-  if (!frame.note.empty()) html += " <small>" + escaped(frame.note) + "</small>";
-  html += "</figcaption><svg class=outer viewBox=\"0 0 1096 " + fixed(frame.height + 30, 0) +
-          "\" tabindex=0 role=img aria-label=\"" + escaped(frame.title) +
-          "\"><rect class=area x=" + fixed(kPlotLeft, 0) + " y=" + fixed(kPlotTop, 0) +
-          " width=" + fixed(kPlotWidth, 0) + " height=" + height +
-          "></rect><svg class=plot x=" + fixed(kPlotLeft, 0) + " y=" + fixed(kPlotTop, 0) +
-          " width=" + fixed(kPlotWidth, 0) + " height=" + height + " viewBox=\"0 0 " +
-          fixed(kPlotWidth, 0) + " " + height + "\" preserveAspectRatio=none>\n";
-  return html;
-}
-
-std::string frame_end(const Frame& frame, const std::string& beside, const std::string& legend) {
-  std::string html = "</svg>" + beside + "<g class=ticks>";
-  for (const double tick : ticks_between(frame.from, frame.to, 8)) {
-    const double x = kPlotLeft + kPlotWidth * (tick - frame.from) / (frame.to - frame.from);
-    html += "<text x=" + fixed(x, 1) + " y=" + fixed(frame.height + kPlotTop + 16, 0) + ">" +
-            shown(tick, frame.x_unit) + "</text>";
+  Figure figure;
+  figure.element = markup::add(page, "figure",
+                               {{"class", "chart"},
+                                {"data-from", compact(frame.from)},
+                                {"data-to", compact(frame.to)},
+                                {"data-unit", frame.x_unit},
+                                {"data-height", height}});
+  auto caption = markup::add(figure.element, "figcaption", frame.title);
+  if (!frame.note.empty()) {
+    markup::add_text(caption, " ");
+    markup::add(caption, "small", frame.note);
   }
-  html += "</g></svg>";
-  if (!legend.empty()) html += "<div class=legend>" + legend + "</div>";
-  return html + "</figure>\n";
+  auto outer = markup::add(figure.element, "svg",
+                           {{"class", "outer"},
+                            {"viewBox", "0 0 1096 " + fixed(frame.height + 30, 0)},
+                            {"tabindex", "0"},
+                            {"role", "img"},
+                            {"aria-label", frame.title}});
+  markup::add(outer, "rect",
+              {{"class", "area"}, {"x", left}, {"y", top}, {"width", width}, {"height", height}});
+  figure.plot = markup::add(outer, "svg",
+                            {{"class", "plot"},
+                             {"x", left},
+                             {"y", top},
+                             {"width", width},
+                             {"height", height},
+                             {"viewBox", "0 0 " + width + " " + height},
+                             {"preserveAspectRatio", "none"}});
+  figure.levels = markup::add(outer, "g", {{"class", "levels"}});
+  add_ticks(outer, frame);
+  return figure;
 }
 
-std::string draw(const Chart& chart) {
+void add_to_legend(const Figure& figure, const markup::Attribute& colour, const std::string& text) {
+  auto element = figure.element;
+  auto legend = element.child("div");
+  if (!legend) legend = markup::add(element, "div", {{"class", "legend"}});
+  auto entry = markup::add(legend, "span");
+  markup::add(entry, "i", {colour});
+  markup::add_text(entry, text);
+}
+
+void draw(pugi::xml_node page, const Chart& chart) {
   const auto all = finite_ones(chart);
   const bool is_curve =
       std::ranges::any_of(all, [](const Series& series) { return series.points.size() > 1; });
-  if (!is_curve) return "";
+  if (!is_curve) return;
   auto x = range_of(all, [](const Point& point) { return point.x; });
   if (x.high <= x.low) x.high = x.low + 1;
   auto heights = range_of(all, [](const Point& point) { return point.y; });
   const double highest = heights.high;
   if (chart.cuts_peaks) heights.high = height_without_peaks(all, highest);
   const auto y = with_room(heights, chart.from_zero);
-  Frame frame{
+  const Frame frame{
       .title = chart.title,
       .note = highest > y.high ? with_peak(chart.note, shown(highest, chart.y_unit)) : chart.note,
       .x_unit = chart.x_unit,
       .from = x.low,
       .to = x.high};
-  frame.attributes = " data-low=" + compact(y.low) + " data-high=" + compact(y.high) +
-                     " data-y=\"" + escaped(chart.y_unit) + "\"";
-  std::string html = frame_begin(frame);
-  const size_t buckets = std::max<size_t>(8, kMostPoints / 2 / all.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    html += "<polyline" + colour(i, all.size()) + " data-name=\"" + escaped(all[i].name) +
-            "\" points=\"" + curve(sampled_down(all[i].points, buckets), x, y, frame.height) +
-            "\"></polyline>\n";
-    if (all[i].points.size() > kFew) continue;
-    html += "<path" + colour(i, all.size()) + " d=\"" + dots(all[i].points, x, y, frame.height) +
-            "\"></path>\n";
-  }
-  std::string beside = "<g class=levels>";
-  for (const double tick : levels_of(y, chart.y_unit)) {
-    const auto top = fixed(kPlotTop + frame.height * (1 - y.share(tick)), 1);
-    beside += "<line x1=" + fixed(kPlotLeft, 0) + " x2=" + fixed(kPlotLeft + kPlotWidth, 0) +
-              " y1=" + top + " y2=" + top + "></line><text x=" + fixed(kPlotLeft - 6, 0) +
-              " y=" + top + ">" + escaped(shown(tick, chart.y_unit)) + "</text>";
-  }
-  return html + frame_end(frame, beside + "</g>", legend_of(all));
+  const auto figure = add_figure(page, frame);
+  markup::set(figure.element, {"data-low", compact(y.low)});
+  markup::set(figure.element, {"data-high", compact(y.high)});
+  markup::set(figure.element, {"data-y", chart.y_unit});
+  add_curves(figure, all, x, y, frame.height);
+  add_levels(figure, y, chart.y_unit, frame.height);
+  add_legend(figure, all);
 }
 
 }  // namespace checker::monitor

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "support/markup.hpp"
+
 namespace checker::monitor {
 
 struct Point {
@@ -29,8 +31,8 @@ struct Chart {
   bool cuts_peaks = false;
 };
 
-/// A <figure>; nothing for a chart without two points to join.
-std::string draw(const Chart& chart);
+/// Adds a <figure>; nothing for a chart without two points to join.
+void draw(pugi::xml_node page, const Chart& chart);
 
 /// At most 2 * buckets points: of each of so many equal parts of the range of x, the lowest and the
 /// highest, in their order. So no spike is lost.
@@ -42,19 +44,27 @@ std::vector<double> ticks_between(double low, double high, int count);
 /// A value with its unit, for people.
 std::string shown(double value, const std::string& unit);
 
-/// The class of the n-th of `count` colours, or, of many, its style: an attribute.
-std::string colour(size_t n, size_t count, const char* property = "stroke");
+/// The class of the n-th of `count` colours, or, of many, its style.
+markup::Attribute colour(size_t n, size_t count, const char* property = "stroke");
 
-/// How a figure with its plot begins and ends; what stands between them is drawn from (0, 0) to
-/// (kPlotWidth, height) and zoomed in x.
+/// What every figure has: a title, an area, a plot in it that is drawn from (0, 0) to (kPlotWidth,
+/// height) and zoomed in x, and ticks below.
 constexpr double kPlotLeft = 84, kPlotTop = 8, kPlotWidth = 1000;
 struct Frame {
   std::string title, note, x_unit;
   double from = 0, to = 1;  ///< of x
   double height = 150;
-  std::string attributes = {};  ///< of the figure
 };
-std::string frame_begin(const Frame& frame);
-std::string frame_end(const Frame& frame, const std::string& beside, const std::string& legend);
+
+/// The parts of a figure that are still to be filled.
+struct Figure {
+  pugi::xml_node element;  ///< the <figure>
+  pugi::xml_node plot;     ///< for curves and marks
+  pugi::xml_node levels;   ///< for what names heights, left of the plot
+};
+Figure add_figure(pugi::xml_node page, const Frame& frame);
+
+/// Adds an entry to the figure's legend, which comes with its first entry.
+void add_to_legend(const Figure& figure, const markup::Attribute& colour, const std::string& text);
 
 }  // namespace checker::monitor

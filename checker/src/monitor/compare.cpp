@@ -6,6 +6,7 @@
 #include "monitor/curves.hpp"
 #include "monitor/page.hpp"
 #include "monitor/words.hpp"
+#include "support/markup.hpp"
 #include "support/text.hpp"
 
 namespace checker::monitor {
@@ -75,23 +76,23 @@ std::vector<Standing> standings_of(const std::vector<Contestant>& runs) {
 
 std::string to_comparison_page(const std::vector<Contestant>& runs) {
   const auto title = count_of(runs.size(), "run") + " side by side";
-  std::string html = page_begin(title) + "<h1>" + title + "</h1>\n<div class=scroll>" +
-                     "<table class=comparison><thead><tr><th>run";
-  for (const auto& heading : headings()) html += "<th>" + heading;
-  html += "</thead><tbody>\n";
+  pugi::xml_document page;
+  markup::add(page, "h1", title);
+  auto all_headings = headings();
+  all_headings.insert(all_headings.begin(), "run");
+  auto body = markup::add_table(markup::add(page, "div", {{"class", "scroll"}}), "comparison",
+                                all_headings);
   const auto standings = standings_of(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
-    html += "<tr><th>" + escaped(runs[i].label);
-    for (const auto& cell : cells_of(runs[i], standings[i])) html += "<td>" + escaped(cell);
-    html += "\n";
+    markup::add_row(body, runs[i].label, cells_of(runs[i], standings[i]));
   }
-  html +=
-      "</tbody></table></div><p class=soft>Speed-up: tokens/s against the first run's. "
-      "Efficiency: speed-up by how many times more ranks a run has; 100 % is as good as it "
-      "gets where each rank keeps its batch size.</p>\n";
-  html += draw(chart_of(runs, "Training loss against time", "s", loss_since_start));
-  html += draw(chart_of(runs, "Training loss against steps", "step", loss_by_step));
-  return html + page_end();
+  markup::add(page, "p", {{"class", "soft"}},
+              "Speed-up: tokens/s against the first run's. Efficiency: speed-up by how many times "
+              "more ranks a run has; 100 % is as good as it gets where each rank keeps its batch "
+              "size.");
+  draw(page, chart_of(runs, "Training loss against time", "s", loss_since_start));
+  draw(page, chart_of(runs, "Training loss against steps", "step", loss_by_step));
+  return whole_page(title, page);
 }
 
 std::vector<std::string> to_comparison_lines(const std::vector<Contestant>& runs) {

@@ -1,7 +1,5 @@
 #pragma once
-/// TensorBoard's event files: TFRecords of Event messages in protocol buffers' wire format
-/// (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto,
-/// tensorflow/core/lib/io/record_writer.h).
+/// Files that TensorBoard reads. All that the checker knows of their format is in event_file.cpp.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,13 +26,12 @@ class EventFile {
   const std::string& bytes() const { return bytes_; }
 
  private:
-  void add_event(double wall, int64_t step, std::string_view summary_value);
   void add_record(std::string_view data);
 
   std::string bytes_;
 };
 
-/// CRC-32C (RFC 3720, appendix B.4).
+/// CRC-32C, the checksum of these files.
 uint32_t crc32c(std::string_view bytes);
 
 }  // namespace checker::monitor

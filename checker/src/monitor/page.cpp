@@ -7,187 +7,194 @@
 #include "monitor/curves.hpp"
 #include "monitor/timeline.hpp"
 #include "monitor/words.hpp"
+#include "support/markup.hpp"
 #include "support/text.hpp"
 
 namespace checker::monitor {
 
 namespace {
 
-std::string tile(const std::string& value, const std::string& name) {
-  return "<div><b>" + escaped(value) + "</b><span>" + escaped(name) + "</span></div>";
+using markup::add, markup::add_row, markup::add_table, markup::add_text, markup::set;
+
+constexpr const char* kUnknownCell = "–";
+
+void add_tile(pugi::xml_node tiles, const std::string& value, const std::string& name) {
+  auto tile = add(tiles, "div");
+  add(tile, "b", value);
+  add(tile, "span", name);
 }
 
-std::string tiles(const Run& run, const Figures& figures) {
-  std::string html = "<div class=tiles>" + tile(shown_seconds(figures.duration), "run");
-  html += tile(std::to_string(run.ranks.size()), run.ranks.size() == 1 ? "rank" : "ranks");
-  html += tile(std::to_string(figures.steps), "steps");
+void add_tiles(pugi::xml_node page, const Run& run, const Figures& figures) {
+  auto tiles = add(page, "div", {{"class", "tiles"}});
+  add_tile(tiles, shown_seconds(figures.duration), "run");
+  add_tile(tiles, std::to_string(run.ranks.size()), run.ranks.size() == 1 ? "rank" : "ranks");
+  add_tile(tiles, std::to_string(figures.steps), "steps");
   if (figures.steps > 0) {
-    html += tile(shown_seconds(figures.step_time), "a step (median)");
-    html += tile(shown_count(figures.tokens_per_second), "tokens/s, all ranks");
+    add_tile(tiles, shown_seconds(figures.step_time), "a step (median)");
+    add_tile(tiles, shown_count(figures.tokens_per_second), "tokens/s, all ranks");
   }
   if (figures.last_loss) {
-    html +=
-        tile(fixed(*figures.first_loss, 3) + " → " + fixed(*figures.last_loss, 3), "training loss");
+    add_tile(tiles, fixed(*figures.first_loss, 3) + " → " + fixed(*figures.last_loss, 3),
+             "training loss");
   }
   if (figures.best_validation) {
-    html += tile(fixed(*figures.best_validation, 3), "validation loss, least");
+    add_tile(tiles, fixed(*figures.best_validation, 3), "validation loss, least");
   }
-  if (!figures.gpus.empty()) html += tile(fixed(figures.gpu_hours, 3), "GPU hours");
-  if (figures.watt_hours > 0) html += tile(fixed(figures.watt_hours, 1) + " Wh", "GPUs' energy");
-  return html + tile(fixed(figures.core_hours, 3), "core hours used") + "</div>\n";
+  if (!figures.gpus.empty()) add_tile(tiles, fixed(figures.gpu_hours, 3), "GPU hours");
+  if (figures.watt_hours > 0) {
+    add_tile(tiles, fixed(figures.watt_hours, 1) + " Wh", "GPUs' energy");
+  }
+  add_tile(tiles, fixed(figures.core_hours, 3), "core hours used");
 }
 
-std::string sentences(const Run& run, const Figures& figures) {
-  std::string html = "<h2>What limits this run</h2><ul class=says>";
+void add_remarks(pugi::xml_node page, const Run& run) {
+  if (run.remarks.empty()) return;
+  auto list = add(page, "ul", {{"class", "remarks"}});
+  for (const auto& remark : run.remarks) add(list, "li", remark);
+}
+
+void add_sentences(pugi::xml_node page, const Run& run, const Figures& figures) {
+  add(page, "h2", "What limits this run");
+  auto list = add(page, "ul", {{"class", "says"}});
   for (const auto& sentence : limits_of(run, figures)) {
-    html += std::string("<li") + (sentence.weight == 0 ? " class=calm" : "") +
-            " data-id=" + sentence.id + "><b>" + escaped(sentence.what) + "</b>" +
-            escaped(sentence.advice);
+    auto item = add(list, "li");
+    if (sentence.weight == 0) set(item, {"class", "calm"});
+    set(item, {"data-id", sentence.id});
+    add(item, "b", sentence.what);
+    add_text(item, sentence.advice);
   }
-  return html + "</ul>\n";
 }
 
-std::string share_bar(const RankFigures& rank) {
+void add_share_bar(pugi::xml_node cell, const RankFigures& rank) {
   constexpr std::array<const char*, kStepPhases> classes{"d", "f", "b", "o"};
-  std::string html = "<div class=share>";
+  auto bar = add(cell, "div", {{"class", "share"}});
+  const auto add_part = [&](const char* css_class, double share) {
+    add(bar, "i", {{"class", css_class}, {"style", "width:" + fixed(100 * share, 2) + "%"}});
+  };
   double rest = 1;
   for (size_t i = 0; i < kStepPhases; ++i) {
-    html += std::string("<i class=") + classes[i] +
-            " style=\"width:" + fixed(100 * rank.shares[i], 2) + "%\"></i>";
+    add_part(classes.at(i), rank.shares[i]);
     rest -= rank.shares[i];
   }
-  return html + "<i class=r style=\"width:" + fixed(100 * std::max(0.0, rest), 2) +
-         "%\"></i></div>";
+  add_part("r", std::max(0.0, rest));
 }
 
-std::string shares(const Run& run, const Figures& figures) {
-  std::string html =
-      "<h2>Where a step's time goes</h2><div class=scroll><table class=shares><thead><tr><th>rank"
-      "<th><th>data<th>forward<th>backward<th>optimizer<th>collectives under way<th>late by"
-      "</thead><tbody>\n";
+void add_shares(pugi::xml_node page, const Run& run, const Figures& figures) {
+  add(page, "h2", "Where a step's time goes");
+  auto body = add_table(
+      add(page, "div", {{"class", "scroll"}}), "shares",
+      {"rank", "", "data", "forward", "backward", "optimizer", "collectives under way", "late by"});
   for (const auto& rank : figures.ranks) {
-    html += "<tr><th>" + std::to_string(rank.rank) + "<td class=wide>" + share_bar(rank);
-    for (const double share : rank.shares) html += "<td>" + shown_share(share);
-    html += "<td>" + (rank.collectives ? shown_share(*rank.collectives) : "–") + "<td>" +
-            (figures.compared > 0 && rank.lateness > 0 ? shown_seconds(rank.lateness) : "–") + "\n";
+    auto row = add_row(body, std::to_string(rank.rank));
+    add_share_bar(add(row, "td", {{"class", "wide"}}), rank);
+    for (const double share : rank.shares) add(row, "td", shown_share(share));
+    add(row, "td", rank.collectives ? shown_share(*rank.collectives) : kUnknownCell);
+    const bool is_late = figures.compared > 0 && rank.lateness > 0;
+    add(row, "td", is_late ? shown_seconds(rank.lateness) : kUnknownCell);
   }
-  html +=
-      "</tbody></table></div><p class=soft>Collectives run beside the other phases. "
-      "<q>Late by</q>: how much later than half of the others a rank usually comes to a "
-      "collective.";
-  if (run.on_gpus()) {
-    html +=
-        " The times of phases are the host's: a GPU computes on after a call returns, so that the "
-        "phase that waits for it seems long. Ends of collectives on GPUs are known to 2 ms; how "
-        "long they ran, and who comes late, where TORCH_NCCL_ENABLE_TIMING=1 was set, which costs "
-        "some of the overlap.";
-  }
-  return html + "</p>\n";
+  auto note = add(page, "p", {{"class", "soft"}}, "Collectives run beside the other phases. ");
+  add(note, "q", "Late by");
+  add_text(note, ": how much later than half of the others a rank usually comes to a collective.");
+  if (!run.on_gpus()) return;
+  add_text(note,
+           " The times of phases are the host's: a GPU computes on after a call returns, so that "
+           "the phase that waits for it seems long. Ends of collectives on GPUs are known to 2 ms; "
+           "how long they ran, and who comes late, where TORCH_NCCL_ENABLE_TIMING=1 was set, which "
+           "costs some of the overlap.");
 }
 
-std::string communication(const Figures& figures) {
-  if (figures.collectives.empty()) return "";
-  std::string html =
-      "<h2>Communication of a rank</h2><table class=traffic><thead><tr><th>collective<th>calls<th>"
-      "volume<th>a call<th>time of a call<th>volume by time</thead><tbody>\n";
+void add_communication(pugi::xml_node page, const Figures& figures) {
+  if (figures.collectives.empty()) return;
+  add(page, "h2", "Communication of a rank");
+  auto body =
+      add_table(page, "traffic",
+                {"collective", "calls", "volume", "a call", "time of a call", "volume by time"});
   for (const auto& one : figures.collectives) {
-    html += "<tr><th>" + escaped(one.name) + "<td>" + shown_count(one.calls) + "<td>" +
-            shown_bytes(one.bytes) + "<td>" + shown_bytes(one.bytes / one.calls) + "<td>" +
-            (one.seconds > 0 ? shown_seconds(one.seconds / one.calls) + "<td>" +
-                                   shown_bytes(one.bytes / one.seconds) + "/s\n"
-                             : "–<td>–\n");
+    const bool timed = one.seconds > 0;
+    add_row(body, one.name,
+            {shown_count(one.calls), shown_bytes(one.bytes), shown_bytes(one.bytes / one.calls),
+             timed ? shown_seconds(one.seconds / one.calls) : kUnknownCell,
+             timed ? shown_bytes(one.bytes / one.seconds) + "/s" : kUnknownCell});
   }
-  return html +
-         "</tbody></table><p class=soft>Time until the last rank has come counts, "
-         "too.</p>\n";
+  add(page, "p", {{"class", "soft"}}, "Time until the last rank has come counts, too.");
 }
 
-std::string memory_by_kind(const Run& run) {
-  std::string rows;
+void add_memory_by_kind(pugi::xml_node page, const Run& run) {
+  const auto known = [](const RankRecord& record) { return record.memory.has_value(); };
+  if (std::ranges::none_of(run.ranks, known)) return;
+  const auto shown = [](uint64_t bytes) {
+    return bytes > 0 ? shown_bytes(static_cast<double>(bytes)) : kUnknownCell;
+  };
+  add(page, "h2", "Memory by kind");
+  auto body = add_table(
+      page, "memory",
+      {"rank", "parameters", "gradients", "optimizer", "activations", "whole process at most"});
   for (const auto& record : run.ranks) {
     if (!record.memory) continue;
     const auto& memory = *record.memory;
-    rows += "<tr><th>" + std::to_string(record.rank());
-    for (const auto bytes :
-         {memory.parameters, memory.gradients, memory.optimizer, memory.activations}) {
-      rows += "<td>" + (bytes > 0 ? shown_bytes(static_cast<double>(bytes)) : "–");
-    }
-    rows += "<td>" +
-            (record.process.empty()
-                 ? "–"
-                 : shown_bytes(static_cast<double>(record.process.back().sample.peak))) +
-            "\n";
+    const auto most = record.process.empty()
+                          ? kUnknownCell
+                          : shown_bytes(static_cast<double>(record.process.back().sample.peak));
+    add_row(body, std::to_string(record.rank()),
+            {shown(memory.parameters), shown(memory.gradients), shown(memory.optimizer),
+             shown(memory.activations), most});
   }
-  if (rows.empty()) return "";
-  return "<h2>Memory by kind</h2><table class=memory><thead><tr><th>rank<th>parameters<th>gradients"
-         "<th>optimizer<th>activations<th>whole process at most</thead><tbody>\n" +
-         rows +
-         "</tbody></table><p class=soft>Activations: what an early step's forward pass kept for "
-         "its backward pass.</p>\n";
+  add(page, "p", {{"class", "soft"}},
+      "Activations: what an early step's forward pass kept for its backward pass.");
 }
 
-std::string cost(const Figures& figures) {
-  std::string html = "<h2>What was used</h2>";
+void add_cost(pugi::xml_node page, const Figures& figures) {
+  add(page, "h2", "What was used");
   if (!figures.gpus.empty()) {
-    html +=
-        "<table class=gpus><thead><tr><th>GPU<th>busy<th>memory at most<th>energy</thead>"
-        "<tbody>\n";
+    auto body = add_table(page, "gpus", {"GPU", "busy", "memory at most", "energy"});
     for (const auto& gpu : figures.gpus) {
-      html += "<tr><th>" + escaped(gpu.host + " " + std::to_string(gpu.number) + ", " + gpu.name) +
-              "<td>" + (gpu.utilisation ? shown_share(*gpu.utilisation) : "–") + "<td>" +
-              shown_bytes(gpu.peak) + " of " + shown_bytes(gpu.total) + "<td>" +
-              (gpu.joules > 0 ? fixed(gpu.joules / 3600, 2) + " Wh" : "–") + "\n";
+      add_row(body, gpu.host + " " + std::to_string(gpu.number) + ", " + gpu.name,
+              {gpu.utilisation ? shown_share(*gpu.utilisation) : kUnknownCell,
+               shown_bytes(gpu.peak) + " of " + shown_bytes(gpu.total),
+               gpu.joules > 0 ? fixed(gpu.joules / 3600, 2) + " Wh" : kUnknownCell});
     }
-    html += "</tbody></table>\n";
   }
-  if (!figures.nodes.empty()) {
-    html +=
-        "<table class=nodes><thead><tr><th>node<th>CPUs<th>busy<th>memory free at least</thead>"
-        "<tbody>\n";
-    for (const auto& node : figures.nodes) {
-      html += "<tr><th>" + escaped(node.host) + "<td>" + fixed(node.cpus, 0) + "<td>" +
-              shown_share(node.busy) + "<td>" + shown_bytes(node.least_available) + " of " +
-              shown_bytes(node.total) + "\n";
-    }
-    html += "</tbody></table>\n";
+  if (figures.nodes.empty()) return;
+  auto body = add_table(page, "nodes", {"node", "CPUs", "busy", "memory free at least"});
+  for (const auto& node : figures.nodes) {
+    add_row(body, node.host,
+            {fixed(node.cpus, 0), shown_share(node.busy),
+             shown_bytes(node.least_available) + " of " + shown_bytes(node.total)});
   }
-  return html;
 }
 
-std::string about(const Run& run) {
-  std::string html = "<h2>The run</h2><table class=about><tbody>\n";
-  for (const auto& [key, value] : run.ranks.front().configuration) {
-    html += "<tr><th>" + escaped(key) + "<td>" + escaped(value) + "\n";
-  }
-  html += "<tr><th>records<td>" + escaped(run.folder.string());
-  if (run.older > 0) html += " (" + count_of(run.older, "older run") + " beside it)";
-  html += "\n</tbody></table>\n";
-  return html;
+void add_about(pugi::xml_node page, const Run& run) {
+  add(page, "h2", "The run");
+  auto body = add(add(page, "table", {{"class", "about"}}), "tbody");
+  for (const auto& [key, value] : run.ranks.front().configuration) add_row(body, key, {value});
+  const auto beside = run.older > 0 ? " (" + count_of(run.older, "older run") + " beside it)" : "";
+  add_row(body, "records", {run.folder.string() + beside});
 }
 
 }  // namespace
 
 std::string to_page(const Run& run, const Figures& figures) {
-  const auto hosts = run.hosts();
-  std::string html = page_begin("Run of " + in_words(run.wall));
-  html += "<h1>Run of " + in_words(run.wall) + "</h1><p class=soft>" +
-          count_of(run.ranks.size(), "rank") + " on " + escaped(join(hosts, ", ")) +
+  const auto title = "Run of " + in_words(run.wall);
+  pugi::xml_document page;
+  add(page, "h1", title);
+  add(page, "p", {{"class", "soft"}},
+      count_of(run.ranks.size(), "rank") + " on " + join(run.hosts(), ", ") +
           (run.on_gpus() ? ", GPUs" : ", CPUs") +
-          (run.ended() ? "" : "; no regular end was recorded") + "</p>\n";
-  html += tiles(run, figures);
-  if (!run.remarks.empty()) {
-    html += "<ul class=remarks>";
-    for (const auto& remark : run.remarks) html += "<li>" + escaped(remark);
-    html += "</ul>\n";
-  }
-  html += sentences(run, figures) + shares(run, figures);
-  html += "<h2>Rank by rank</h2>" + draw_timelines(run);
-  html += "<h2>Training</h2>";
-  for (const auto& chart : training_curves(run, figures)) html += draw(chart);
-  html += cost(figures);
-  for (const auto& chart : resource_curves(run, figures)) html += draw(chart);
-  html += communication(figures) + memory_by_kind(run) + about(run);
-  return html + page_end();
+          (run.ended() ? "" : "; no regular end was recorded"));
+  add_tiles(page, run, figures);
+  add_remarks(page, run);
+  add_sentences(page, run, figures);
+  add_shares(page, run, figures);
+  add(page, "h2", "Rank by rank");
+  draw_timelines(page, run);
+  add(page, "h2", "Training");
+  for (const auto& chart : training_curves(run, figures)) draw(page, chart);
+  add_cost(page, figures);
+  for (const auto& chart : resource_curves(run, figures)) draw(page, chart);
+  add_communication(page, figures);
+  add_memory_by_kind(page, run);
+  add_about(page, run);
+  return whole_page(title, page);
 }
 
 }  // namespace checker::monitor

@@ -1,5 +1,6 @@
 #pragma once
 /// A run as one page that needs no network.
+#include <pugixml.hpp>
 #include <string>
 
 #include "monitor/rules.hpp"
@@ -8,8 +9,7 @@ namespace checker::monitor {
 
 std::string to_page(const Run& run, const Figures& figures);
 
-/// What begins and ends every page: style and script are inside.
-std::string page_begin(const std::string& title);
-std::string page_end();
+/// The page with these elements, its style and its script.
+std::string whole_page(const std::string& title, const pugi::xml_document& body);
 
 }  // namespace checker::monitor

@@ -1,6 +1,6 @@
 // Style and script of the page.
 #include "monitor/page.hpp"
-#include "monitor/words.hpp"
+#include "support/markup.hpp"
 
 namespace checker::monitor {
 
@@ -95,16 +95,8 @@ for (const figure of document.querySelectorAll('figure.chart')) {
 
 }  // namespace
 
-std::string page_begin(const std::string& title) {
-  return "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
-         "<meta name=viewport content=\"width=device-width\">"
-         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src "
-         "'unsafe-inline'; script-src 'unsafe-inline'\"><title>" +
-         escaped(title) + "</title><style>" + kPageStyle + "</style></head><body>\n";
-}
-
-std::string page_end() {
-  return std::string("<script>") + kPageScript + "</script></body></html>\n";
+std::string whole_page(const std::string& title, const pugi::xml_document& body) {
+  return markup::to_page(title, kPageStyle, body, kPageScript);
 }
 
 }  // namespace checker::monitor

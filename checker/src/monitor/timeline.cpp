@@ -7,6 +7,7 @@
 #include "monitor/chart.hpp"
 #include "monitor/figures.hpp"
 #include "monitor/words.hpp"
+#include "support/markup.hpp"
 #include "support/text.hpp"
 
 namespace checker::monitor {
@@ -35,66 +36,72 @@ std::map<uint64_t, std::pair<double, double>> detailed_steps(const Run& run) {
   return steps;
 }
 
-std::string mark_at(const std::string& attributes, double begin, double end, const Frame& frame) {
+// Adds what lasted from `begin` to `end`, as far as it lies in the frame; else returns nothing.
+pugi::xml_node add_mark(pugi::xml_node row, const std::string& css_class, double begin, double end,
+                        const Frame& frame) {
   const double scale = kPlotWidth / (frame.to - frame.from);
   const double left = std::max(0.0, (begin - frame.from) * scale);
   const double right = std::min(kPlotWidth, (end - frame.from) * scale);
-  if (right <= left) return "";
-  return "<rect " + attributes + " x=" + fixed(left, 2) + " width=" + fixed(right - left, 3) +
-         "></rect>";
+  if (right <= left) return {};
+  return markup::add(
+      row, "rect",
+      {{"class", css_class}, {"x", fixed(left, 2)}, {"width", fixed(right - left, 3)}});
 }
 
-std::string row(const RankRecord& record, Window window, const Frame& frame) {
-  std::string svg;
+std::string class_of(size_t phase) { return {kClasses[phase]}; }
+
+void add_spans(pugi::xml_node row, const RankRecord& record, Window window, const Frame& frame) {
   for (const auto& span : record.spans) {
-    const bool of_step = static_cast<size_t>(span.phase) < kStepPhases;
-    if (of_step && (span.step < window.first || span.step > window.last)) continue;
+    const auto phase = static_cast<size_t>(span.phase);
+    if (phase < kStepPhases && (span.step < window.first || span.step > window.last)) continue;
     if (span.end < frame.from || span.begin > frame.to) continue;
-    svg += mark_at(std::string("class=") + kClasses[static_cast<size_t>(span.phase)], span.begin,
-                   span.end, frame);
+    add_mark(row, class_of(phase), span.begin, span.end, frame);
   }
-  svg += "<g class=calls>";
+}
+
+void add_calls(pugi::xml_node row, const RankRecord& record, const Frame& frame) {
+  auto calls = markup::add(row, "g", {{"class", "calls"}});
   const char* const ended = tells_times(record) ? "c" : "q";
   for (const auto& call : record.collectives) {
     if (call.end < frame.from || call.begin > frame.to) continue;
-    svg += mark_at("class=" + std::string(call.failed ? "x" : ended) + " data-t=\"" +
-                       std::string(collective_name(call.op_type)) + ", " +
-                       shown_bytes(static_cast<double>(call.bytes)) + "\"",
-                   call.begin, call.end, frame);
+    auto mark = add_mark(calls, call.failed ? "x" : ended, call.begin, call.end, frame);
+    if (!mark) continue;
+    markup::set(mark, {"data-t", std::string(collective_name(call.op_type)) + ", " +
+                                     shown_bytes(static_cast<double>(call.bytes))});
   }
-  return svg + "</g>";
 }
 
-std::string legend(bool queued) {
-  std::string html;
+void add_legend(const Figure& figure, bool queued) {
   for (size_t i = 0; i < kPhaseNames.size(); ++i) {
-    html += std::string("<span><i class=") + kClasses[i] + "></i>" + kPhaseNames[i] + "</span>";
+    add_to_legend(figure, {"class", class_of(i)}, kPhaseNames.at(i));
   }
-  return html + (queued ? "<span><i class=q></i>collectives from their call to their end, mostly "
-                          "in the GPU's queue (below each rank)</span>"
-                        : "<span><i class=c></i>collectives (below each rank)</span>");
+  add_to_legend(figure, {"class", queued ? "q" : "c"},
+                queued ? "collectives from their call to their end, mostly in the GPU's queue "
+                         "(below each rank)"
+                       : "collectives (below each rank)");
 }
 
-std::string draw_window(const Run& run, Window window, const std::string& title,
-                        const std::map<uint64_t, std::pair<double, double>>& steps) {
-  Frame frame{.title = title,
-              .note = "steps " + std::to_string(window.first) + " to " +
-                      std::to_string(window.last) + "; drag to zoom, double-click to go back",
-              .x_unit = "s",
-              .from = steps.at(window.first).first,
-              .to = steps.at(window.last).second,
-              .height = kRow * static_cast<double>(run.ranks.size())};
-  std::string html = frame_begin(frame);
-  std::string beside = "<g class=levels>";
+void draw_window(pugi::xml_node page, const Run& run, Window window, const std::string& title,
+                 const std::map<uint64_t, std::pair<double, double>>& steps) {
+  const Frame frame{.title = title,
+                    .note = "steps " + std::to_string(window.first) + " to " +
+                            std::to_string(window.last) + "; drag to zoom, double-click to go back",
+                    .x_unit = "s",
+                    .from = steps.at(window.first).first,
+                    .to = steps.at(window.last).second,
+                    .height = kRow * static_cast<double>(run.ranks.size())};
+  const auto figure = add_figure(page, frame);
   for (size_t i = 0; i < run.ranks.size(); ++i) {
     const double top = kRow * static_cast<double>(i);
-    html += "<g transform=\"translate(0 " + fixed(top + 3, 0) + ")\">" +
-            row(run.ranks[i], window, frame) + "</g>\n";
-    beside += "<text x=" + fixed(kPlotLeft - 6, 0) + " y=" + fixed(kPlotTop + top + kLane + 3, 0) +
-              ">rank " + std::to_string(run.ranks[i].rank()) + "</text>";
+    auto row =
+        markup::add(figure.plot, "g", {{"transform", "translate(0 " + fixed(top + 3, 0) + ")"}});
+    add_spans(row, run.ranks[i], window, frame);
+    add_calls(row, run.ranks[i], frame);
+    markup::add(figure.levels, "text",
+                {{"x", fixed(kPlotLeft - 6, 0)}, {"y", fixed(kPlotTop + top + kLane + 3, 0)}},
+                "rank " + std::to_string(run.ranks[i].rank()));
   }
-  const bool queued = !std::ranges::all_of(run.ranks, tells_times);
-  return html + frame_end(frame, beside + "</g>", legend(queued));
+  add_legend(figure, !std::ranges::all_of(run.ranks, tells_times));
 }
 
 uint64_t slowest_of(const std::map<uint64_t, std::pair<double, double>>& steps) {
@@ -149,22 +156,22 @@ Window window_around(const Run& run, uint64_t middle, size_t most) {
   return {first->first, last->first};
 }
 
-std::string draw_timelines(const Run& run) {
+void draw_timelines(pugi::xml_node page, const Run& run) {
   const auto steps = detailed_steps(run);
-  if (steps.empty()) return "<p>No step was recorded.</p>\n";
+  if (steps.empty()) {
+    markup::add(page, "p", "No step was recorded.");
+    return;
+  }
   const auto middle =
       std::next(steps.begin(), static_cast<std::ptrdiff_t>(steps.size() / 2))->first;
-  std::string html =
-      draw_window(run, window_around(run, middle, kMostMarks), "In the middle of the run", steps);
+  draw_window(page, run, window_around(run, middle, kMostMarks), "In the middle of the run", steps);
+  if (steps.size() <= kAroundSlowest) return;
   const auto slowest = slowest_of(steps);
   auto window = window_around(run, slowest, kMostMarks);
   // Close around it: whole windows would look the same.
   window.first = std::max(window.first, slowest - std::min<uint64_t>(slowest, kAroundSlowest / 2));
   window.last = std::min(window.last, slowest + kAroundSlowest / 2);
-  if (steps.size() > kAroundSlowest) {
-    html += draw_window(run, window, "Around the slowest step, " + std::to_string(slowest), steps);
-  }
-  return html;
+  draw_window(page, run, window, "Around the slowest step, " + std::to_string(slowest), steps);
 }
 
 }  // namespace checker::monitor

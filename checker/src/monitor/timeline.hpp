@@ -1,15 +1,15 @@
 #pragma once
 /// What each rank did when, one above the other: overlap, waiting and stragglers to be seen.
-#include <string>
+#include <pugixml.hpp>
 
 #include "monitor/figures.hpp"
 
 namespace checker::monitor {
 
-/// Two figures: steps in the middle of the run, and those around the slowest one. Of many ranks
-/// fewer steps are shown, so that the page stays small. A paragraph where no step was recorded in
-/// detail.
-std::string draw_timelines(const Run& run);
+/// Adds two figures: steps in the middle of the run, and those around the slowest one. Of many
+/// ranks fewer steps are shown, so that the page stays small. Adds a paragraph where no step was
+/// recorded in detail.
+void draw_timelines(pugi::xml_node page, const Run& run);
 
 /// The optimizer steps [first, last] that a timeline shows.
 struct Window {

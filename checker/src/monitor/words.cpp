@@ -1,6 +1,5 @@
 #include "monitor/words.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -69,14 +68,6 @@ std::string shown_share(double share) {
 
 std::string_view collective_name(uint8_t op_type) {
   return op_type < kCollectiveNames.size() ? kCollectiveNames.at(op_type) : "unknown";
-}
-
-std::string escaped(std::string_view text) {
-  std::string plain(text);
-  // Control characters are not allowed in HTML and mean nothing in it.
-  std::ranges::replace_if(
-      plain, [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }, ' ');
-  return without_markup(plain);
 }
 
 }  // namespace checker::monitor

@@ -20,7 +20,4 @@ std::string compact(double value);
 /// "all_reduce", as PyTorch calls what c10d::OpType numbers.
 std::string_view collective_name(uint8_t op_type);
 
-/// Text that stays text, in HTML's elements and quoted attributes.
-std::string escaped(std::string_view text);
-
 }  // namespace checker::monitor

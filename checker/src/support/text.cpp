@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "console/edit_distance.hpp"
+#include "instrumentation/fnv1a.hpp"
 
 namespace checker {
 
@@ -97,11 +98,7 @@ int whole_number(std::string_view text, int otherwise) {
 }
 
 std::string fingerprint(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3;
-  }
+  const uint64_t hash = instrumentation::fnv1a(text);
   constexpr std::string_view digits = "0123456789abcdef";
   std::string hex;
   for (int shift = 60; shift >= 0; shift -= 4) hex += digits[(hash >> shift) & 15];
@@ -127,32 +124,6 @@ std::string fixed(double value, int digits) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.*f", digits, value);
   return text.data();
-}
-
-std::string without_markup(std::string_view text) {
-  std::string plain;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        plain += "&lt;";
-        break;
-      case '>':
-        plain += "&gt;";
-        break;
-      case '&':
-        plain += "&amp;";
-        break;
-      case '"':
-        plain += "&quot;";
-        break;
-      case '\'':
-        plain += "&#39;";
-        break;
-      default:
-        plain += c;
-    }
-  }
-  return plain;
 }
 
 }  // namespace checker

@@ -51,7 +51,4 @@ std::string count_of(size_t count, std::string_view noun);
 /// With so many digits behind the point, and no exponent: "1.905".
 std::string fixed(double value, int digits);
 
-/// Without what HTML and XML take for markup, in elements and in quoted attributes.
-std::string without_markup(std::string_view text);
-
 }  // namespace checker

@@ -1,5 +1,5 @@
 #pragma once
-#include "verbs/judging.hpp"
+#include "judge/judging.hpp"
 #include "verbs/verbs.hpp"
 
 namespace checker {

@@ -38,7 +38,7 @@ int run_builder(const Project& project, const Arguments& arguments) {
 }
 
 // A path as an address has it: blanks and the like as %20.
-std::string escaped(const fs::path& path) {
+std::string percent_encoded(const fs::path& path) {
   constexpr std::string_view digits = "0123456789ABCDEF", plain = "/-._~";
   std::string text;
   for (const char letter : path.string()) {
@@ -57,7 +57,7 @@ std::string address_of(const fs::path& site, int todo) {
   const auto number = std::to_string(todo);
   for (const auto& line : split_lines(read_file(site / "todos.txt"))) {
     if (!line.starts_with(number + " ")) continue;
-    return "file://" + escaped(site) + "/" + line.substr(number.size() + 1);
+    return "file://" + percent_encoded(site) + "/" + line.substr(number.size() + 1);
   }
   throw Error("No slide is about TODO " + number + ". Mend: ./workbook slides --build-only");
 }

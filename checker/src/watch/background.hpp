@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "judge/judging.hpp"
 #include "process/descriptor.hpp"
-#include "verbs/judging.hpp"
 
 namespace checker {
 

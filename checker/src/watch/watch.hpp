@@ -3,7 +3,7 @@
 #include <chrono>
 #include <functional>
 
-#include "verbs/judging.hpp"
+#include "judge/judging.hpp"
 
 namespace checker {
 

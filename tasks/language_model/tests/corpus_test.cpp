@@ -2,18 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "instrumentation/fnv1a.hpp"
+
 namespace tasks::corpus {
 namespace {
 
-// FNV-1a, 64 bits.
 uint64_t hash(const std::vector<int32_t>& ids) {
-  uint64_t hash = 14695981039346656037u;
-  for (const auto id : ids) {
-    for (int byte = 0; byte < 4; ++byte) {
-      hash = (hash ^ (static_cast<uint32_t>(id) >> 8 * byte & 255)) * 1099511628211u;
-    }
-  }
-  return hash;
+  return instrumentation::fnv1a({reinterpret_cast<const char*>(ids.data()), 4 * ids.size()});
 }
 
 TEST(Corpus, IsTheSameOnEveryMachine) {

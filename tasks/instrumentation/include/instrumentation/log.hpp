@@ -12,6 +12,7 @@
 #include <span>
 
 #include "instrumentation/events.hpp"
+#include "instrumentation/fnv1a.hpp"
 
 namespace instrumentation {
 
@@ -55,13 +56,12 @@ static_assert(sizeof(RecordHeader) == 24);
 
 /// FNV-1a over words of eight bytes, the last one filled up with zeros: a step's gradients are
 /// long.
-inline uint64_t checksum(std::span<const std::byte> bytes,
-                         uint64_t from = 14695981039346656037ULL) {
+inline uint64_t checksum(std::span<const std::byte> bytes, uint64_t from = kFnvBasis) {
   while (!bytes.empty()) {
     uint64_t word = 0;
     const size_t size = bytes.size() < sizeof word ? bytes.size() : sizeof word;
     std::memcpy(&word, bytes.data(), size);
-    from = (from ^ word) * 1099511628211ULL;
+    from = fnv1a_step(from, word);
     bytes = bytes.subspan(size);
   }
   return from;

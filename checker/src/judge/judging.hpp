@@ -1,5 +1,5 @@
 #pragma once
-/// What check and watch share: the judge, and remembering what it said.
+/// What judges a step, as check and watch call it: tests put their own in its place.
 #include <functional>
 
 #include "course/course.hpp"
@@ -8,7 +8,7 @@
 
 namespace checker {
 
-/// Judges one step; tests put another in place of check_step.
+/// Judges one step.
 using Judge = std::function<Report(const Course&, const Step&, const CheckOptions&)>;
 
 /// check_step for this project, which must outlive it.

@@ -1,4 +1,4 @@
-#include "verbs/judging.hpp"
+#include "judge/judging.hpp"
 
 namespace checker {
 
