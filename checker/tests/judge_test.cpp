@@ -10,6 +10,7 @@
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
 #include "judge/job_rules.hpp"
+#include "judge/rules/table.hpp"
 #include "judge/rules/wording.hpp"
 #include "log_writer.hpp"
 #include "support/error.hpp"
@@ -92,6 +93,22 @@ TEST(Features, UnknownOnesAreExpectedOfNobody) {
   EXPECT_FALSE(scene.expects(feature::print0));
   EXPECT_THAT([&] { scene.expects("PRINTO"); },
               ThrowsMessage<Error>(HasSubstr("feature PRINTO on, did you mean PRINT0?")));
+}
+
+TEST(Rules, OfEveryChapterAreKnown) {
+  for (const auto& chapter :
+       load_course(testing::chapters_folder(), Chapters::with_tests).chapters) {
+    EXPECT_NO_THROW(rules::ChapterRules{chapter}) << chapter.name;
+  }
+  auto chapter = course().chapters.front();
+  chapter.rules["numbers"].push_back("gradient");
+  EXPECT_THAT(
+      [&] { rules::ChapterRules{chapter}; },
+      ThrowsMessage<Error>(::testing::AllOf(
+          HasSubstr("chapter.yaml:"), HasSubstr("no rule gradient, did you mean gradients?"))));
+  chapter.rules = {{"nmubers", {}}};
+  EXPECT_THAT([&] { rules::ChapterRules{chapter}; },
+              ThrowsMessage<Error>(HasSubstr("no stage nmubers, did you mean numbers?")));
 }
 
 WorldTruth three_epochs() {

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 
 Plan plan_of(const std::string& task, uint64_t seed, const TemporaryFolder& folder) {
   return make_plan(fs::path(PROGRAM_FOLDER) / "replay",
-                   {.task = task, .seed = seed, .nodes = {{0}, {0, 0, 1}}}, folder.path(), nullptr);
+                   {.task = task, .seed = seed, .worlds = {{{0}}, {{0, 0, 1}}}}, folder.path(),
+                   nullptr);
 }
 
 TEST(Plan, SaysWhatARunDoes) {
@@ -40,6 +41,16 @@ TEST(Plan, KnowsWhetherRanksAddUp) {
   const auto plan = plan_of("points", 7, points);
   EXPECT_FALSE(plan.ranks_add_up);
   EXPECT_EQ(plan.samples.size(), 5U);
+}
+
+// As Megatron lays them out: the first dimension's neighbours are neighbours in rank.
+TEST(Plan, APlaceInAMeshCountsTheFirstDimensionFirst) {
+  const auto places = places_in({.nodes = {0, 0, 0, 1, 1, 1}, .mesh = {{"tp", 3}, {"dp", 2}}});
+  ASSERT_EQ(places.size(), 6U);
+  EXPECT_EQ(places[2].mesh, (std::map<std::string, size_t>{{"tp", 2}, {"dp", 0}}));
+  EXPECT_EQ(places[4].mesh, (std::map<std::string, size_t>{{"tp", 1}, {"dp", 1}}));
+  EXPECT_EQ(places[4].local_rank, 1U);
+  EXPECT_TRUE(places_in({.nodes = {0, 0}})[1].mesh.empty());
 }
 
 TEST(Plan, OfAnUnknownTaskIsAnError) {

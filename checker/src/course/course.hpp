@@ -26,6 +26,20 @@ struct Todo {
   std::string explanation;
 };
 
+/// A world in which programs are judged.
+struct WorldShape {
+  std::vector<size_t> nodes;  ///< of each rank
+  /// The sizes of the mesh that its ranks form, the innermost dimension first; may be empty.
+  std::vector<std::pair<std::string, size_t>> mesh = {};
+
+  size_t size() const { return nodes.size(); }
+};
+
+enum class ProgramKind {
+  trainer,  ///< trains a task; the replay says what it must come to
+  plain,    ///< takes arguments, and prints what it should
+};
+
 /// One numbered directory of the course.
 struct Step {
   std::string name;     ///< "02_setup"
@@ -37,6 +51,12 @@ struct Step {
   std::vector<int> todos;
   std::vector<std::string> given;  ///< features that its files have ready-made, as do later ones
   std::vector<std::string> files;  ///< the chapter's sources that it is made from
+  ProgramKind kind = ProgramKind::trainer;
+  std::vector<WorldShape> worlds = {};  ///< in which its program is judged
+  // Of a plain program:
+  std::vector<std::string> arguments = {};  ///< that it is judged with
+  /// By world size: the text that each rank prints.
+  std::map<size_t, std::vector<std::string>> expected = {};
 
   /// What people call it: "02".
   std::string label() const { return name.substr(0, name.find('_')); }
@@ -66,8 +86,11 @@ struct Chapter {
   std::string name;
   std::filesystem::path folder;
   std::vector<CourseFile> files;
-  std::string task;                         ///< what trainers are judged with
-  std::vector<std::vector<size_t>> worlds;  ///< in which they are judged: the node of each rank
+  std::string task;                ///< what trainers are judged with
+  std::vector<WorldShape> worlds;  ///< in which they are judged, unless a step says otherwise
+  /// The rules that look at a run, by stage (see judge/rules/table.hpp), and where that is said.
+  std::map<std::string, std::vector<std::string>> rules;
+  std::string rules_place;
   /// By what was seen: the id of a finding, or a place in the program (phase.training). A chapter
   /// has the entries, and the words, of the chapters that it builds on as well.
   std::map<std::string, Blame> blame;
@@ -109,8 +132,11 @@ struct Course {
   int todo_of(std::string_view feature) const;
 };
 
+/// Whether chapters for tests belong to the course; students do not see them.
+enum class Chapters { published, with_tests };
+
 /// Reads order.yaml of this folder and the chapters that it names, and checks that all fit
 /// together. Throws Error "file:line: what".
-Course load_course(const std::filesystem::path& folder);
+Course load_course(const std::filesystem::path& folder, Chapters which = Chapters::published);
 
 }  // namespace checker

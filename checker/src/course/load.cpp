@@ -138,11 +138,16 @@ void check_marks(const Course& course) {
 
 }  // namespace
 
-Course load_course(const fs::path& folder) {
+Course load_course(const fs::path& folder, Chapters which) {
   const auto file = folder / "order.yaml";
-  const Mapping order(file, read_yaml(file), {"chapters"});
+  const Mapping order(file, read_yaml(file), {"chapters", "tests"});
+  auto names = order.list<std::string>("chapters");
+  if (which == Chapters::with_tests && order.has("tests")) {
+    const auto tests = order.list<std::string>("tests");
+    names.insert(names.end(), tests.begin(), tests.end());
+  }
   Course course;
-  for (const auto& name : order.list<std::string>("chapters")) {
+  for (const auto& name : names) {
     if (!fs::exists(folder / name)) {
       fail(file, order.node("chapters").Mark(), "there is no folder " + name + " beside it.");
     }

@@ -76,19 +76,79 @@ std::vector<std::string> files_of_step(const fs::path& file, const Mapping& mapp
   return files;
 }
 
+// [0, 0, 1], or {nodes: [0, 0, 1, 1], mesh: {tp: 2, dp: 2}}.
+std::vector<WorldShape> read_worlds(const fs::path& file, const YAML::Node& nodes) try {
+  if (!nodes.IsSequence() || nodes.size() == 0) throw YAML::Exception(nodes.Mark(), "");
+  std::vector<WorldShape> worlds;
+  for (const auto& node : nodes) {
+    if (node.IsSequence()) {
+      worlds.push_back({.nodes = node.as<std::vector<size_t>>()});
+      continue;
+    }
+    const Mapping mapping(file, node, {"nodes", "mesh"});
+    WorldShape world{.nodes = mapping.list<size_t>("nodes")};
+    size_t ranks = 1;
+    for (const auto& dimension : mapping.node("mesh")) {
+      world.mesh.emplace_back(dimension.first.as<std::string>(), dimension.second.as<size_t>());
+      ranks *= world.mesh.back().second;
+    }
+    if (ranks != world.size()) {
+      fail(file, node.Mark(),
+           "a mesh of " + std::to_string(ranks) + " ranks does not fit a world of " +
+               std::to_string(world.size()) + ".");
+    }
+    worlds.push_back(std::move(world));
+  }
+  return worlds;
+} catch (const YAML::Exception&) {
+  fail(file, nodes.Mark(), "worlds must be a list of worlds: the node of each rank.");
+}
+
+std::map<std::string, std::vector<std::string>> read_rules(const fs::path& file,
+                                                           const YAML::Node& node) try {
+  return node.as<std::map<std::string, std::vector<std::string>>>();
+} catch (const YAML::Exception&) {
+  fail(file, node.Mark(), "rules must be a mapping: for each stage a list of rules.");
+}
+
+ProgramKind kind_of(const fs::path& file, const Mapping& mapping) {
+  if (!mapping.has("kind") || mapping.line("kind") == "trainer") return ProgramKind::trainer;
+  if (mapping.line("kind") == "plain") return ProgramKind::plain;
+  fail(file, mapping.node("kind").Mark(), "a program is a trainer, or plain.");
+}
+
+void read_expected(const fs::path& file, const Mapping& mapping, Step& step) {
+  if (mapping.has("arguments")) step.arguments = mapping.list<std::string>("arguments");
+  try {
+    step.expected = mapping.node("expected").as<std::map<size_t, std::vector<std::string>>>();
+  } catch (const YAML::Exception&) {
+    fail(file, mapping.node("expected").Mark(),
+         "expected must name, for each world size, what each rank prints.");
+  }
+  for (const auto& world : step.worlds) {
+    const auto found = step.expected.find(world.size());
+    if (found != step.expected.end() && found->second.size() == world.size()) continue;
+    fail(file, mapping.node("expected").Mark(),
+         "what " + std::to_string(world.size()) + " ranks print is missing, a text for each.");
+  }
+}
+
 class Reader {
  public:
   Reader(const fs::path& folder, std::string before)
       : folder_(folder), file_(folder / "chapter.yaml"), before_(std::move(before)) {}
 
   LoadedChapter read() {
-    const Mapping settings(file_, read_yaml(file_), {"files", "steps", "task", "worlds", "blame"});
+    const Mapping settings(file_, read_yaml(file_),
+                           {"files", "steps", "task", "worlds", "blame", "rules"});
     auto& chapter = loaded_.chapter;
     chapter = {.name = folder_.filename().string(),
                .folder = folder_,
                .files = read_files(file_, settings),
-               .task = settings.text("task"),
-               .worlds = settings.list<std::vector<size_t>>("worlds"),
+               .task = settings.has("task") ? settings.text("task") : "",
+               .worlds = read_worlds(file_, settings.node("worlds")),
+               .rules = read_rules(file_, settings.node("rules")),
+               .rules_place = place_of(file_, settings.node("rules").Mark()),
                .blame = read_blame(settings),
                .words = {}};
     if (fs::exists(folder_ / "findings.yaml")) chapter.words.add(folder_ / "findings.yaml");
@@ -136,7 +196,8 @@ class Reader {
 
   Step read_step(const YAML::Node& node) const {
     const Mapping mapping(file_, node,
-                          {"name", "parent", "title", "intro", "run", "todos", "given", "files"});
+                          {"name", "parent", "title", "intro", "run", "todos", "given", "files",
+                           "kind", "worlds", "arguments", "expected"});
     const auto parent = mapping.has("parent") ? mapping.line("parent") : before_;
     Step step{.name = mapping.line("name"),
               .chapter = loaded_.chapter.name,
@@ -147,7 +208,14 @@ class Reader {
               .todos = mapping.list<int>("todos"),
               .given = mapping.has("given") ? mapping.list<std::string>("given")
                                             : std::vector<std::string>{},
-              .files = files_of_step(file_, mapping, loaded_.chapter.files)};
+              .files = files_of_step(file_, mapping, loaded_.chapter.files),
+              .kind = kind_of(file_, mapping),
+              .worlds = mapping.has("worlds") ? read_worlds(file_, mapping.node("worlds"))
+                                              : loaded_.chapter.worlds};
+    if (step.kind == ProgramKind::plain) read_expected(file_, mapping, step);
+    if (step.kind == ProgramKind::trainer && loaded_.chapter.task.empty()) {
+      fail(file_, node.Mark(), "a trainer is judged with a task; the chapter names none.");
+    }
     static const std::regex form("([0-9]{2}|[A-Z][0-9]{1,2})_[a-z0-9_]+");
     if (!std::regex_match(step.name, form)) {
       fail(file_, node.Mark(),

@@ -58,12 +58,7 @@ class Check {
     const TemporaryFolder temporary;
     Work work;
     work.folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
-    work.plan =
-        make_plan(project_.build / "bin" / "replay",
-                  {.task = options_.task.empty() ? course_.chapter_of(step_).task : options_.task,
-                   .seed = options_.seed != 0 ? options_.seed : fresh_seed(),
-                   .nodes = worlds()},
-                  work.folder, options_.servers);
+    work.plan = plan_in(work.folder);
     if (options_.job_script.empty()) judge_trainer(work, untouched);
     if (!job.empty()) judge_job(work, job, untouched);
     not_checked();
@@ -191,10 +186,17 @@ class Check {
 
   std::optional<std::string> job_impossible() const { return job_check_impossible(project_); }
 
-  std::vector<std::vector<size_t>> worlds() {
-    auto worlds = worlds_for(course_.chapter_of(step_), options_.worlds, options_.device != "cpu");
+  // folder: where the plan's data lie.
+  Plan plan_in(const fs::path& folder) {
+    auto worlds = worlds_for(step_, options_.worlds, options_.device != "cpu");
     report_.not_checked = std::move(worlds.not_checked);
-    return worlds.nodes;
+    if (step_.kind == ProgramKind::plain) return plain_plan(step_, worlds.shapes);
+    return make_plan(
+        project_.build / "bin" / "replay",
+        {.task = options_.task.empty() ? course_.chapter_of(step_).task : options_.task,
+         .seed = options_.seed != 0 ? options_.seed : fresh_seed(),
+         .worlds = worlds.shapes},
+        folder, options_.servers);
   }
 
   void not_checked() {

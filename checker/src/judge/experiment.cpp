@@ -27,7 +27,9 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
   command.arguments = {experiment.program.string()};
   command.arguments.insert(command.arguments.end(), experiment.options.begin(),
                            experiment.options.end());
-  command.arguments.insert(command.arguments.end(), {"--output", kOutputFolder});
+  if (experiment.trains) {
+    command.arguments.insert(command.arguments.end(), {"--output", kOutputFolder});
+  }
   command.environment = rank_environment(place, folder / kMeeting / "store");
   command.environment.insert(command.environment.end(),
                              {"WORLDSIZE_RECORD=" + log_of(folder, place.rank).string(),

@@ -18,6 +18,7 @@ struct Experiment {
   std::filesystem::path program;
   std::filesystem::path folder;  ///< gets world-N/rank-R and world-N/log-R
   std::vector<std::string> options;
+  bool trains = true;  ///< a trainer, which is told where to write: --output
   std::vector<std::vector<RankPlace>> worlds;  ///< the places of each one's ranks
   bool on_gpus = false;
   const Box* box = nullptr;  ///< where the ranks are shut in, if they are

@@ -65,14 +65,6 @@ bool left_something(const Trial& trial) {
 }
 
 // Where ranks left nothing, nothing can be held against anything.
-Truth nothing_to_replay(const std::vector<Trial>& trials) {
-  Truth truth;
-  for (const auto& trial : trials) {
-    truth.worlds.emplace_back().ranks.resize(trial.run.ranks.size());
-  }
-  return truth;
-}
-
 }  // namespace
 
 std::vector<WorldTruth::Loss> WorldTruth::losses() const {
@@ -87,6 +79,14 @@ std::vector<WorldTruth::Loss> WorldTruth::losses() const {
   }
   if (test) all.push_back({"test loss", *test});
   return all;
+}
+
+Truth nothing_to_replay(const std::vector<Trial>& trials) {
+  Truth truth;
+  for (const auto& trial : trials) {
+    truth.worlds.emplace_back().ranks.resize(trial.run.ranks.size());
+  }
+  return truth;
 }
 
 Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,

@@ -56,6 +56,9 @@ struct Truth {
   std::vector<WorldTruth> worlds;  ///< in the order of the trials
 };
 
+/// Of programs that train nothing.
+Truth nothing_to_replay(const std::vector<Trial>& trials);
+
 /// folder: that of the trials and the plan. box: where the replay is shut in, for it reads what
 /// programs left behind; may be null. servers: one of them may be the replay's; may be null. Throws
 /// Error if the replay itself fails.

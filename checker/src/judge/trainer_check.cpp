@@ -7,6 +7,7 @@
 #include "judge/experiment.hpp"
 #include "judge/oracle.hpp"
 #include "judge/rules/rules.hpp"
+#include "judge/rules/table.hpp"
 #include "judge/symbols.hpp"
 #include "judge/tell.hpp"
 #include "judge/timeline.hpp"
@@ -47,15 +48,10 @@ Symptoms judge_world(const Scene& scene) {
     rules::trouble(scene, symptoms);
     return symptoms;
   }
-  rules::membership(scene, symptoms);
-  rules::purposes(scene, symptoms);
-  if (symptoms.empty()) {
-    rules::training_shares(scene, symptoms);
-    rules::evaluation_shares(scene, symptoms);
-    rules::epochs(scene, symptoms);
-  }
-  rules::collectives(scene, symptoms);
-  rules::gradients(scene, symptoms);
+  const rules::ChapterRules rules(scene.course.chapter_of(scene.step));
+  rules.look(rules::Stage::place, scene, symptoms);
+  if (symptoms.empty()) rules.look(rules::Stage::work, scene, symptoms);
+  rules.look(rules::Stage::numbers, scene, symptoms);
   // A TODO that is not started yet is no reason to hang or to die.
   const size_t before_trouble = symptoms.size();
   if (std::ranges::all_of(symptoms, not_started)) {
@@ -63,13 +59,9 @@ Symptoms judge_world(const Scene& scene) {
   } else {
     rules::aftermath(scene, symptoms);
   }
-  if (symptoms.size() == before_trouble) {  // else what came later tells nothing
-    rules::losses(scene, symptoms);
-    rules::speaking(scene, symptoms);
-    rules::saving(scene, symptoms);
-    rules::leaving(scene, symptoms);
-  }
-  if (std::ranges::all_of(symptoms, not_started)) rules::whole(scene, symptoms);
+  // Else what came later tells nothing.
+  if (symptoms.size() == before_trouble) rules.look(rules::Stage::results, scene, symptoms);
+  if (std::ranges::all_of(symptoms, not_started)) rules.look(rules::Stage::whole, scene, symptoms);
   return symptoms;
 }
 
@@ -135,21 +127,24 @@ std::vector<size_t> most_telling_first(const std::vector<Trial>& trials) {
 
 TrainerChecked check_trainer(const Project& project, const Course& course, const Step& step,
                              const TrainerCheckOptions& options) {
+  const bool trains = step.kind == ProgramKind::trainer;
   auto arguments = options.plan.options;
-  arguments.insert(arguments.end(), {"--device", options.device});
+  if (trains) arguments.insert(arguments.end(), {"--device", options.device});
   options.on_stage("running");
   const auto passed_before = loopback_bytes();
   const auto trials = run_experiment({.program = options.program,
                                       .folder = options.folder,
                                       .options = arguments,
+                                      .trains = trains,
                                       .worlds = options.plan.worlds,
                                       .on_gpus = options.device != "cpu",
                                       .box = options.box,
                                       .servers = options.servers});
   const auto passed = loopback_bytes() - passed_before;
   options.on_stage("replaying");
-  const auto truth = ask_oracle(project.build / "bin" / "replay", trials, arguments, options.folder,
-                                options.box, options.servers);
+  const auto truth = trains ? ask_oracle(project.build / "bin" / "replay", trials, arguments,
+                                         options.folder, options.box, options.servers)
+                            : nothing_to_replay(trials);
   options.on_stage("judging");
   Symbols symbols(options.program, options.source, options.shown, options.box);
   const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {

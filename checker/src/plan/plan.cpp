@@ -22,25 +22,7 @@ std::string in_one_word(const std::vector<size_t>& nodes) {
   return text;
 }
 
-// A rank's place among the ranks that are on its node.
-std::vector<RankPlace> world_from(const json& nodes) {
-  std::vector<RankPlace> places;
-  for (const auto& node : nodes) {
-    const auto on_it = [&](const RankPlace& place) { return place.node == node.get<size_t>(); };
-    places.push_back({.rank = places.size(),
-                      .local_rank = static_cast<size_t>(std::ranges::count_if(places, on_it)),
-                      .world_size = nodes.size(),
-                      .local_world_size = 0,
-                      .node = node});
-  }
-  for (auto& place : places) {
-    place.local_world_size =
-        static_cast<size_t>(std::ranges::count(places, place.node, &RankPlace::node));
-  }
-  return places;
-}
-
-Plan plan_from(const json& value) {
+Plan plan_from(const json& value, const std::vector<WorldShape>& worlds) {
   Plan plan{.task = value.at("task"),
             .options = value.at("options"),
             .epochs = value.at("epochs"),
@@ -50,11 +32,40 @@ Plan plan_from(const json& value) {
             .ranks_add_up = value.at("ranks_add_up"),
             .tolerance = value.at("tolerance"),
             .loss_tolerance = value.at("loss_tolerance")};
-  for (const auto& nodes : value.at("worlds")) plan.worlds.push_back(world_from(nodes));
+  for (const auto& world : worlds) plan.worlds.push_back(places_in(world));
   return plan;
 }
 
 }  // namespace
+
+std::vector<RankPlace> places_in(const WorldShape& world) {
+  std::vector<RankPlace> places;
+  for (const auto node : world.nodes) {
+    const auto on_it = std::ranges::count(places, node, &RankPlace::node);
+    auto& place = places.emplace_back();
+    place.rank = places.size() - 1;
+    place.local_rank = static_cast<size_t>(on_it);
+    place.world_size = world.size();
+    place.node = node;
+    size_t rest = place.rank;
+    for (const auto& [dimension, size] : world.mesh) {
+      place.mesh[dimension] = rest % size;
+      rest /= size;
+    }
+  }
+  for (auto& place : places) {
+    place.local_world_size =
+        static_cast<size_t>(std::ranges::count(places, place.node, &RankPlace::node));
+  }
+  return places;
+}
+
+Plan plain_plan(const Step& step, const std::vector<WorldShape>& worlds) {
+  Plan plan;
+  plan.options = step.arguments;
+  for (const auto& world : worlds) plan.worlds.push_back(places_in(world));
+  return plan;
+}
 
 uint64_t fresh_seed() {
   std::random_device device;
@@ -68,7 +79,9 @@ Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& r
   Command command;
   command.arguments = {replay_program.string(), "--plan", own.string(), request.task,
                        std::to_string(request.seed)};
-  for (const auto& nodes : request.nodes) command.arguments.push_back(in_one_word(nodes));
+  for (const auto& world : request.worlds) {
+    command.arguments.push_back(in_one_word(world.nodes));
+  }
   command.environment = {"OMP_NUM_THREADS=1"};
   if (servers) command.server = servers->of(replay_program);
   const auto ran = capture(command);
@@ -77,7 +90,7 @@ Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& r
     throw Error("The replay program made no plan of the run: " +
                 join(split_lines(ran.output), " / "));
   }
-  return plan_from(json::parse(read_file(own / "plan.json")));
+  return plan_from(json::parse(read_file(own / "plan.json")), request.worlds);
 }
 
 }  // namespace checker

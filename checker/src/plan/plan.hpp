@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "course/course.hpp"
 #include "process/fork_server.hpp"
 #include "process/trainer.hpp"
 
@@ -31,9 +32,16 @@ struct Plan {
 
 struct PlanRequest {
   std::string task;
-  uint64_t seed = 0;                       ///< the same seed gives the same plan and data
-  std::vector<std::vector<size_t>> nodes;  ///< of each world: the node of each rank
+  uint64_t seed = 0;  ///< the same seed gives the same plan and data
+  std::vector<WorldShape> worlds;
 };
+
+/// The places of a world's ranks. In a mesh the first dimension's coordinate changes fastest with
+/// the rank.
+std::vector<RankPlace> places_in(const WorldShape& world);
+
+/// What a plain program of this step does, in these worlds.
+Plan plain_plan(const Step& step, const std::vector<WorldShape>& worlds);
 
 /// A seed that nobody knows beforehand.
 uint64_t fresh_seed();

@@ -1,6 +1,7 @@
 #pragma once
 /// Running a step's or a solution's program as one rank or several.
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct TrainerRun {
 /// A rank's place in its world.
 struct RankPlace {
   size_t rank = 0, local_rank = 0, world_size = 1, local_world_size = 1, node = 0;
+  std::map<std::string, size_t> mesh = {};  ///< its coordinates, where the ranks form one
 };
 
 /// The variables by which torchrun tells a rank its place, and the FileStore to meet at.

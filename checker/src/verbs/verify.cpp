@@ -71,6 +71,10 @@ std::vector<Sample> chosen_samples(const cxxopts::ParseResult& parsed,
   if (parsed.count("quick")) {
     std::erase_if(samples, [](const Sample& sample) { return !sample.quick; });
   }
+  if (parsed.count("chapter")) {
+    const auto chapter = parsed["chapter"].as<std::string>();
+    std::erase_if(samples, [&](const Sample& sample) { return sample.step->chapter != chapter; });
+  }
   if (parsed.count("trainers")) std::erase_if(samples, &Sample::job);
   if (parsed.count("jobs")) std::erase_if(samples, std::not_fn(&Sample::job));
   const auto keep = [](const auto& chosen, const auto& value) {
@@ -97,6 +101,7 @@ cxxopts::Options verify_command() {
                         cxxopts::value<std::vector<int>>(), "N");
   options.add_options()(
       "quick", "Only the few that every test run judges: every TODO, every finding of trainers");
+  options.add_options()("chapter", "Only this chapter; one for tests as well", text(), "NAME");
   options.add_options()("trainers", "Only trainers");
   options.add_options()("jobs", "Only job scripts, which need a Slurm to rehearse on");
   options.add_options()("again", "Also judge what did not change since its last verdict");
@@ -232,13 +237,15 @@ int run_verify(const Project& project, const Arguments& arguments) {
                             "student's file with the comments of its TODOs.\n",
                             arguments);
   if (!parsed) return 0;
-  const auto course = load_course(project.chapters());
+  const auto course = load_course(
+      project.chapters(), parsed->count("chapter") ? Chapters::with_tests : Chapters::published);
   const auto catalogue = parsed->count("catalogue")
                              ? load_catalogue((*parsed)["catalogue"].as<std::string>(), course)
                              : load_catalogue(course);
   auto samples = chosen_samples(*parsed, catalogue_samples(course, catalogue));
-  if (parsed->count("task") && parsed->count("record")) {
-    throw UsageError("--record is for the course's own task: leave --task out.");
+  if (parsed->count("record") && (parsed->count("task") || parsed->count("chapter"))) {
+    throw UsageError(
+        "--record is for the whole course on its own task: leave --task and --chapter out.");
   }
   if (parsed->count("print")) {
     for (const auto& sample : samples) {

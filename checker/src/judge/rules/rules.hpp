@@ -24,6 +24,8 @@ void gradients(const Scene& scene, Symptoms& symptoms);
 std::vector<std::string> second_opinion(const Scene& scene);
 /// Reported losses are those of all ranks (TODO 10).
 void losses(const Scene& scene, Symptoms& symptoms);
+/// Reported metrics are those of all ranks.
+void metrics(const Scene& scene, Symptoms& symptoms);
 /// The rank that prints losses and reports none, so that nobody knows them exactly; nothing where
 /// they can be judged.
 std::optional<size_t> silent_about_losses(const Scene& scene);
@@ -41,6 +43,8 @@ void collectives(const Scene& scene, Symptoms& symptoms);
 void trouble(const Scene& scene, Symptoms& symptoms);
 /// Where ranks hung or how they died, told beside what was found already.
 void aftermath(const Scene& scene, Symptoms& symptoms);
+/// Every rank prints what the step says that it prints: of plain programs.
+void output(const Scene& scene, Symptoms& symptoms);
 /// The program did all that a trainer does: every epoch, evaluation, the test.
 void whole(const Scene& scene, Symptoms& symptoms);
 
