@@ -70,11 +70,12 @@ def edited(number, entry):
         yield
         return
     step = next(folder.name for folder in (ROOT / "solutions").iterdir() if folder.name.startswith(number))
-    job = number == "07"
-    solution = ROOT / "solutions" / step / (f"{step}.sbatch" if job else "train.cpp")
+    solution = ROOT / "solutions" / step / f"{step}.sbatch"
+    job = solution.exists()
+    solution = solution if job else ROOT / "solutions" / step / "train.cpp"
     file = ROOT / "sbatch" / f"{step}.sbatch" if job else ROOT / "steps" / step / "train.cpp"
     text = wrong_text(entry["wrong"]) if "wrong" in entry else solution.read_text()
-    text = text.replace("solution_07", "step_07")
+    text = text.replace(f"solution_{number}", f"step_{number}")
     kept = file.read_bytes()
     try:
         file.write_text(text)

@@ -22,6 +22,28 @@ TEST(Course, OfThisProjectIsSound) {
   EXPECT_EQ(course.file_of(course.todos.at(17)), "sbatch/07_multi_node.sbatch");
 }
 
+// Published numbers never move: students' notes, hand-ins and slides name them.
+TEST(Course, NumbersStayWhatTheyWere) {
+  const std::map<std::string, std::vector<int>> published{{"01_serial", {}},
+                                                          {"02_setup", {1, 2, 3}},
+                                                          {"03_sampler", {4, 5, 6, 7}},
+                                                          {"04_ddp", {8, 9}},
+                                                          {"05_all_reduce_loss", {10}},
+                                                          {"06_rank_zero", {11, 12, 13}},
+                                                          {"07_multi_node", {14, 15, 16, 17}}};
+  // What later chapters may use, by the labels of their steps: the first and the last TODO.
+  const std::map<std::string, std::pair<int, int>> reserved{
+      {"08", {18, 21}}, {"09", {22, 25}}, {"10", {26, 30}}, {"11", {31, 38}},
+      {"12", {39, 41}}, {"13", {42, 44}}, {"14", {45, 47}}, {"15", {48, 54}},
+      {"16", {48, 54}}, {"17", {55, 58}}, {"18", {59, 62}}, {"19", {63, 66}}};
+  for (const auto& [name, todos] : published) EXPECT_EQ(testing::course().step(name).todos, todos);
+  for (const auto& step : testing::course().steps) {
+    if (published.contains(step.name) || step.label().front() == 'C') continue;
+    const auto [first, last] = reserved.at(step.label());
+    for (const int todo : step.todos) EXPECT_TRUE(todo >= first && todo <= last) << step.name;
+  }
+}
+
 TEST(Course, FindsStepsByNumberAndName) {
   const auto course = load_course(testing::chapters_folder());
   EXPECT_EQ(course.step("2").name, "02_setup");

@@ -5,6 +5,7 @@
 // many the machine has.
 //
 // Run it: ./workbook run 01 --solution
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

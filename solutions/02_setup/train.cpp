@@ -4,6 +4,7 @@
 // each other and each has a device of its own. They still all do the same work.
 //
 // Run it: ./workbook run 02 --world 2 --solution
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

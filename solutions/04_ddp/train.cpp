@@ -5,6 +5,7 @@
 // epoch.
 //
 // Run it: ./workbook run 04 --world 2 --solution
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

@@ -5,6 +5,7 @@
 // epoch.
 //
 // Run it: ./workbook run 04 --world 2
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; from here on it is yours.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

@@ -86,7 +86,7 @@ Options parse_options(std::span<const Row> table, int argc, const char* const* a
   }
   if (!abilities.checkpoints && (options.checkpoint_every > 0 || options.resume)) {
     throw Error(
-        "--checkpoint-every and --resume: this trainer makes no checkpoints; that of step 07 does");
+        "--checkpoint-every and --resume: this trainer makes no checkpoints; take one that does");
   }
   resolve_fast(options.fast, task, abilities, fast_from);
   return options;

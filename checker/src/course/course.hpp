@@ -20,6 +20,7 @@ struct Todo {
   std::string step;                   ///< the step's name
   std::vector<std::string> features;  ///< what is switched on once it is done
   std::vector<int> needs;             ///< TODOs without which it cannot be judged
+  int shows_in = 0;                   ///< the TODO at which it shows, where it does nothing alone
   std::string here_too;               ///< what to do at its further places, one line
   std::string text;                   ///< what, where, why, what to expect; paragraphs
   std::string hint;

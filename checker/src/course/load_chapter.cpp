@@ -18,15 +18,16 @@ namespace {
 const std::string kNoParent = "none";
 
 Todo read_todo(const fs::path& file, int number) {
-  const Mapping mapping(
-      file, read_yaml(file),
-      {"title", "done", "step", "features", "needs", "here_too", "text", "hint", "explanation"});
+  const Mapping mapping(file, read_yaml(file),
+                        {"title", "done", "step", "features", "needs", "shows_in", "here_too",
+                         "text", "hint", "explanation"});
   return {.number = number,
           .title = mapping.line("title"),
           .done = mapping.line("done"),
           .step = mapping.line("step"),
           .features = mapping.list<std::string>("features"),
           .needs = mapping.has("needs") ? mapping.list<int>("needs") : std::vector<int>{},
+          .shows_in = mapping.has("shows_in") ? mapping.node("shows_in").as<int>() : number,
           .here_too = mapping.has("here_too") ? mapping.line("here_too") : "",
           .text = mapping.text("text"),
           .hint = mapping.text("hint"),

@@ -47,9 +47,9 @@ std::vector<std::string> todo_comment(const Todo& todo, const std::string& begin
   return lines;
 }
 
-std::vector<std::string> header_comment(const Source& source, const Step& step, Rendering which,
-                                        bool job) {
-  const std::string& begin = source.comment();
+std::vector<std::string> header_comment(const CourseFile& file, const Step& step, Rendering which) {
+  const bool job = file.kind == FileKind::job;
+  const std::string& begin = file.source.comment();
   const bool solution = which == Rendering::solution;
   std::vector<std::string> lines{begin + (solution ? " Solution of step " : " Step ") +
                                  step.label() + ": " + step.title + "."};
@@ -60,6 +60,9 @@ std::vector<std::string> header_comment(const Source& source, const Step& step, 
   std::string run = step.run + (solution ? " --solution" : "");
   if (job) run = "eval \"$(./workbook site)\"; sbatch " + folder + "/" + step.name + ".sbatch";
   lines.push_back(begin + (job ? " Submit it: " : " Run it: ") + run);
+  const auto origin = "checker/chapters/" + step.chapter + "/" + file.name;
+  lines.push_back(begin + " Made by ./workbook render from " + origin +
+                  (solution ? "." : "; from here on it is yours."));
   return lines;
 }
 
@@ -94,6 +97,16 @@ std::set<std::string> features_until(const Course& course, const Step& step, Ren
   return features;
 }
 
+const Step& last_step_with(const Course& course, std::string_view feature) {
+  for (size_t i = course.steps.size(); i-- > 0;) {
+    const auto& step = course.steps[i];
+    const bool has =
+        features_until(course, step, Rendering::solution).contains(std::string(feature));
+    if (has && course.job_of(step)) return step;
+  }
+  throw Error("No step of the course has the feature " + std::string(feature) + ".");
+}
+
 std::vector<RenderedLine> render_lines(const Course& course, const CourseFile& file,
                                        const Step& step, Rendering which) {
   const bool job = file.kind == FileKind::job;
@@ -105,7 +118,7 @@ std::vector<RenderedLine> render_lines(const Course& course, const CourseFile& f
   };
   for (const auto& line : source.select(features_until(course, step, which))) {
     if (line.header) {
-      append(header_comment(source, step, which, job));
+      append(header_comment(file, step, which));
       if (!job) lines.emplace_back();
     } else if (line.todo == 0) {
       lines.push_back({substituted(line.text, step, which), line.mark});

@@ -4,6 +4,7 @@
 #include <random>
 #include <thread>
 
+#include "course/render.hpp"
 #include "endure/small_run.hpp"
 #include "endure/trials.hpp"
 #include "jobs/record.hpp"
@@ -40,16 +41,22 @@ class Cluster {
   Cluster(const fs::path& folder, const ChaosOptions& options)
       : folder_(folder), epochs_(options.epochs), lab_(Lab::start({.gpus_per_node = 2})) {
     const auto course = load_course(options.course);
+    const auto& step = last_step_with(course, kResumes);
+    name_ = step.name;
+    program_ = "solution_" + step.label();
+    script_ = course.path_of(step, *course.job_of(step), course.edits_job(step)).string();
     make_course(folder_, course, "", options.venv, [&](const std::string& name) {
-      return name == "solution_07" ? options.trials.program : fs::path();
+      return name == program_ ? options.trials.program : fs::path();
     });
   }
 
+  const std::string& program() const { return program_; }
+
   std::string submit() const {
-    return std::string(trim(
-        ask({"sbatch", "--parsable", "--gres=gpu:2", "solutions/07_multi_node/07_multi_node.sbatch",
-             "--config", small_config(folder_).string(), "--epochs", std::to_string(epochs_),
-             "--checkpoint-every", "10", "--device", "cpu"})));
+    return std::string(
+        trim(ask({"sbatch", "--parsable", "--gres=gpu:2", script_, "--config",
+                  small_config(folder_).string(), "--epochs", std::to_string(epochs_),
+                  "--checkpoint-every", "10", "--device", "cpu"})));
   }
 
   JobRecord record(const std::string& job) const {
@@ -57,12 +64,12 @@ class Cluster {
   }
 
   std::string model(const std::string& job) const {
-    const auto file = folder_ / "output" / ("07_multi_node-" + job) / "model-final.safetensors";
+    const auto file = folder_ / "output" / (name_ + "-" + job) / "model-final.safetensors";
     return fs::exists(file) ? read_file(file) : "";
   }
 
   std::string said(const std::string& job) const {
-    const auto file = folder_ / ("07_multi_node-" + job + ".out");
+    const auto file = folder_ / (name_ + "-" + job + ".out");
     return fs::exists(file) ? read_file(file) : "";
   }
 
@@ -94,6 +101,7 @@ class Cluster {
   }
 
   const fs::path& folder_;
+  std::string name_, program_, script_;  ///< of the step that is run
   size_t epochs_;
   Lab lab_;
 };
@@ -102,7 +110,7 @@ class Cluster {
 std::string disturb(const Cluster& cluster, const std::string& job, Random& random) {
   switch (random() % 5) {
     case 0:
-      cluster.kill_one("bin/solution_07", random);
+      cluster.kill_one("bin/" + cluster.program(), random);
       return "a rank was killed";
     case 1:
       cluster.kill_one("torchrun", random);

@@ -36,6 +36,9 @@ Outcome kill_ranks(const Options& options);
 /// fail, naming the file and the older checkpoint.
 Outcome damage_checkpoints(const Options& options);
 
+/// The feature of steps whose trainers make checkpoints and resume from them.
+constexpr std::string_view kResumes = "CHECKPOINT";
+
 struct ChaosOptions {
   Options trials;
   std::filesystem::path course;  ///< the folder with the job scripts' source
@@ -44,10 +47,10 @@ struct ChaosOptions {
   size_t epochs = 30;            ///< of a job; a disturbance comes within its first ten seconds
 };
 
-/// Each trial is step 07's job on a lab of two nodes with two ranks each, to which some
-/// things happen: a rank or a torchrun is killed, its time is up, it is queued again, a node loses
-/// its power. A job that fails is queued again. It must end with the bits of one that nobody
-/// disturbed. Throws Error where there can be no lab.
+/// Each trial is the job of the last step that can resume, on a lab of two nodes with two ranks
+/// each, to which some things happen: a rank or a torchrun is killed, its time is up, it is queued
+/// again, a node loses its power. A job that fails is queued again. It must end with the bits of
+/// one that nobody disturbed. Throws Error where there can be no lab.
 Outcome chaos_on_a_lab(const ChaosOptions& options);
 
 }  // namespace checker::endure

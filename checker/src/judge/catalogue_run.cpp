@@ -15,9 +15,6 @@ namespace checker {
 
 namespace {
 
-// TODO 1 to 3 are one group: none of them shows itself alone.
-int group_of(int todo) { return todo <= 3 ? 3 : todo; }
-
 std::string in_words(const Report& report) {
   std::string text;
   for (const auto& verdict : report.verdicts) {
@@ -81,7 +78,7 @@ void hold_against(SampleResult& result, const Report& report, const Course& cour
   const auto own = [&](int todo) {
     return sample.todo == 0  // any of the step's
                ? std::ranges::find(sample.step->todos, todo) != sample.step->todos.end()
-               : group_of(todo) == group_of(sample.todo);
+               : course.todos.at(todo).shows_in == course.todos.at(sample.todo).shows_in;
   };
   // Some leave their TODO as it was. In a student's file that is no mistake, and not done either.
   const bool open = std::ranges::any_of(report.verdicts, [&](const Verdict& verdict) {

@@ -45,9 +45,8 @@ void idle_gpus(const Run& run, const Figures& figures, Sentences& say) {
                  std::to_string(idle) + " of " + count_of(known, "GPU") +
                      (idle == 1 ? " idles" : " idle") + ": the run has " + count_of(ranks, "rank") +
                      (run.on_gpus() ? ", each of which uses one." : ", which train on the CPU."),
-                 run.on_gpus()
-                     ? "Start a rank for each GPU (TODO 14 and 16), or ask for fewer GPUs."
-                     : "Train with --device cuda, or do not ask for GPUs.",
+                 run.on_gpus() ? "Start a rank for each GPU, or ask for fewer GPUs."
+                               : "Train with --device cuda, or do not ask for GPUs.",
                  share});
 }
 
@@ -103,7 +102,7 @@ void outside_steps(const Figures& figures, Sentences& say) {
   if (evaluation >= kEvaluation) {
     say.push_back({"long_evaluation",
                    "Evaluation takes " + shown_share(evaluation) + " of the run.",
-                   "Share it among the ranks (TODO 4 to 7), or evaluate less often.", evaluation});
+                   "Share it among the ranks, or evaluate less often.", evaluation});
   }
   const double checkpoints = share_of([](const auto& rank) { return rank.checkpoints; });
   if (checkpoints >= kCheckpoints) {

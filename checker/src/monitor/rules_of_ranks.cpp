@@ -39,8 +39,8 @@ void alone(const Run& run, const Figures& figures, std::vector<Sentence>& say) {
   say.push_back({"nothing_exchanged",
                  "The " + std::to_string(run.world_size) +
                      " ranks exchange nothing: each trains a model of its own.",
-                 "setup() (TODO 3), a DistributedSampler (TODO 4) and DistributedDataParallel "
-                 "(TODO 8) make one training of them.",
+                 "setup(), a DistributedSampler and DistributedDataParallel make one training of "
+                 "them.",
                  1});
 }
 

@@ -12,7 +12,7 @@ namespace checker {
 namespace {
 
 constexpr std::array<Verb, 26> table{
-    {{"start", "set everything up, train step 01 and say what to do next", run_start},
+    {{"start", "set everything up, train the first step and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
      {"hint", "give a hint on one TODO", run_hint},

@@ -119,7 +119,7 @@ int run_grade(const Project& project, const Arguments& arguments) {
   expect_ours(store, version, options.output, parsed->count("resume") > 0);
   store.set("course", version);
 
-  const std::vector<std::string> needed{"replay", "solution_01"};
+  const std::vector<std::string> needed{"replay", "solution_" + course.steps.front().label()};
   build_targets(project, needed, "building what programs are made with");
   terminal::Stage stage("judging " + count_of(hand_ins.all.size(), "hand-in"));
   options.on_progress = [&](size_t done, size_t all, std::string_view what) {

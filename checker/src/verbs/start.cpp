@@ -84,7 +84,7 @@ void say_what_is_next(const Project& project, const Course& course, const Progra
 }  // namespace
 
 int run_start(const Project& project, const Arguments& arguments) {
-  cxxopts::Options options("./workbook start", "Trains step 01 and says what to do next.\n");
+  cxxopts::Options options("./workbook start", "Trains the first step and says what to do next.\n");
   options.add_options()("again", "Train again, even if it is done");
   const auto split = split_at_dashes(arguments);
   const auto parsed =
