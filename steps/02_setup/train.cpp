@@ -4,7 +4,7 @@
 // each other and each has a device of its own. They still all do the same work.
 //
 // Run it: ./workbook run 02 --world 2
-// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; from here on it is yours.
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

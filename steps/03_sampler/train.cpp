@@ -4,7 +4,7 @@
 // step each rank sees a part of its own, and an epoch takes fewer steps the more ranks there are.
 //
 // Run it: ./workbook run 03 --world 2
-// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; from here on it is yours.
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

@@ -5,7 +5,7 @@
 // epoch.
 //
 // Run it: ./workbook run 04 --world 2
-// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; from here on it is yours.
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

@@ -4,7 +4,7 @@
 // from rank to rank. After this step every rank knows the loss over all the data.
 //
 // Run it: ./workbook run 05 --world 2
-// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; from here on it is yours.
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

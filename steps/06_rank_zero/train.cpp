@@ -4,7 +4,7 @@
 // 0 alone does both, and all ranks leave together. This is the finished trainer.
 //
 // Run it: ./workbook run 06 --world 2
-// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; from here on it is yours.
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

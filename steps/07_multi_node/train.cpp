@@ -4,7 +4,7 @@
 // are. What is left to do stands in the job script, sbatch/07_multi_node.sbatch.
 //
 // Run it: ./workbook run 07 --world 2
-// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; from here on it is yours.
+// Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
 
 #include <fmt/format.h>
 #include <torch/torch.h>

@@ -62,7 +62,7 @@ std::vector<std::string> header_comment(const CourseFile& file, const Step& step
   lines.push_back(begin + (job ? " Submit it: " : " Run it: ") + run);
   const auto origin = "checker/chapters/" + step.chapter + "/" + file.name;
   lines.push_back(begin + " Made by ./workbook render from " + origin +
-                  (solution ? "." : "; from here on it is yours."));
+                  (solution ? "." : "; it is yours now."));
   return lines;
 }
 
