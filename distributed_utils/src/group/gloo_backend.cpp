@@ -1,6 +1,6 @@
-#include "backend.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
+#include "group/backend.hpp"
 
 #ifndef DISTRIBUTED_UTILS_NO_GLOO
 #include <ATen/record_function.h>

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "atomic_file.hpp"
-#include "distributed_utils/error.hpp"
-#include "safetensors_format.hpp"
+#include "files/atomic_file.hpp"
+#include "files/file_error.hpp"
+#include "files/safetensors_format.hpp"
 
 namespace distributed_utils {
 namespace {
@@ -36,22 +36,18 @@ constexpr std::array<std::pair<at::ScalarType, const char*>, 10> kTypes = {{
 // The reference reader refuses larger headers, and a damaged length must not make us allocate.
 constexpr uint64_t kMaxHeader = 100'000'000;
 
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& what) {
-  throw Error(fmt::format("{}: {}.", path.string(), what));
-}
-
 const char* type_name(const std::filesystem::path& path, const std::string& name,
                       const at::Tensor& tensor) {
   if (const char* text = detail::dtype_name(tensor.scalar_type())) return text;
-  fail(path, fmt::format("safetensors has no type for '{}' ({})", name,
-                         c10::toString(tensor.scalar_type())));
+  detail::fail_at(path, fmt::format("safetensors has no type for '{}' ({})", name,
+                                    c10::toString(tensor.scalar_type())));
 }
 
 at::ScalarType scalar_type(const std::filesystem::path& path, const std::string& text) {
   for (const auto& [type, name] : kTypes) {
     if (text == name) return type;
   }
-  fail(path, fmt::format("unknown type '{}'", text));
+  detail::fail_at(path, fmt::format("unknown type '{}'", text));
 }
 
 /// One tensor's entry: reads its bytes from the file, checking everything a damaged header could
@@ -65,18 +61,19 @@ at::Tensor read_tensor(std::ifstream& file, const std::filesystem::path& path,
   uint64_t bytes = c10::elementSize(type);
   for (const int64_t dimension : shape) {
     if (dimension < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dimension), &bytes)) {
-      fail(path, fmt::format("'{}' has an impossible shape", name));
+      detail::fail_at(path, fmt::format("'{}' has an impossible shape", name));
     }
   }
   if (offsets[0] > offsets[1] || offsets[1] > data_size || offsets[1] - offsets[0] != bytes) {
-    fail(path, fmt::format("the byte range of '{}' does not fit its shape or the file, which is "
-                           "truncated or damaged",
-                           name));
+    detail::fail_at(
+        path, fmt::format("the byte range of '{}' does not fit its shape or the file, which is "
+                          "truncated or damaged",
+                          name));
   }
   at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(type));
   file.seekg(static_cast<std::streamoff>(data_begin + offsets[0]));
   file.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(bytes));
-  if (!file) fail(path, fmt::format("could not read '{}'", name));
+  if (!file) detail::fail_at(path, fmt::format("could not read '{}'", name));
   return tensor;
 }
 
@@ -127,13 +124,13 @@ void save_file(const StateDict& tensors, const std::filesystem::path& path,
 
 StateDict load_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) fail(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  if (!file) detail::fail_at(path, fmt::format("cannot be opened: {}", std::strerror(errno)));
   const auto size = static_cast<uint64_t>(file.tellg());
   uint64_t length = 0;
   file.seekg(0);
   file.read(reinterpret_cast<char*>(&length), sizeof length);
   if (!file || length > kMaxHeader || length > size - sizeof length) {
-    fail(path, "is no safetensors file, or a truncated one");
+    detail::fail_at(path, "is no safetensors file, or a truncated one");
   }
   std::string text(length, '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));
@@ -141,13 +138,13 @@ StateDict load_file(const std::filesystem::path& path) {
   StateDict tensors;
   try {
     const json header = json::parse(text);
-    if (!header.is_object()) fail(path, "its header is no JSON object");
+    if (!header.is_object()) detail::fail_at(path, "its header is no JSON object");
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") continue;
       tensors.emplace(name, read_tensor(file, path, name, entry, data_begin, size - data_begin));
     }
   } catch (const json::exception& error) {
-    fail(path, fmt::format("its header is damaged: {}", error.what()));
+    detail::fail_at(path, fmt::format("its header is damaged: {}", error.what()));
   }
   return tensors;
 }

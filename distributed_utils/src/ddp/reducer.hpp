@@ -3,7 +3,7 @@
 #include <optional>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include "ddp_buckets.hpp"
+#include "ddp/ddp_buckets.hpp"
 #include "distributed_utils/comm_hooks.hpp"
 #include "distributed_utils/ddp.hpp"
 

@@ -1,4 +1,4 @@
-#include "manifest.hpp"
+#include "checkpoint/manifest.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "distributed_utils/error.hpp"
-#include "sha256.hpp"
+#include "files/file_error.hpp"
+#include "files/sha256.hpp"
 
 namespace distributed_utils::detail {
 namespace {
@@ -21,10 +21,6 @@ constexpr int kFormat = 1;
 constexpr std::string_view kBeforeHash = ",\n \"sha256\": \"";
 constexpr std::string_view kAfterHash = "\"\n}\n";
 constexpr size_t kHashSize = 64;
-
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what) {
-  throw Error(fmt::format("{}: {}.", file.string(), what));
-}
 
 json to_json(const Scalar& scalar) {
   if (const auto* real = std::get_if<double>(&scalar); real && !std::isfinite(*real)) {
@@ -87,9 +83,9 @@ std::vector<FileEntry> files_from(const json& from) {
 
 Manifest manifest_from(const json& from, const std::filesystem::path& file) {
   if (from.at("format") != kFormat) {
-    fail(file, fmt::format("has format {}, this version reads format {}. Mend: load it with the "
-                           "version of distributed_utils that wrote it",
-                           from.at("format").dump(), kFormat));
+    fail_at(file, fmt::format("has format {}, this version reads format {}. Mend: load it with the "
+                              "version of distributed_utils that wrote it",
+                              from.at("format").dump(), kFormat));
   }
   Manifest manifest = {.step = from.at("step"),
                        .world_size = from.at("world_size"),
@@ -108,11 +104,11 @@ std::string checked_hash(std::string_view text, const std::filesystem::path& fil
   const size_t tail = kBeforeHash.size() + kHashSize + kAfterHash.size();
   if (text.size() < tail || !text.ends_with(kAfterHash) ||
       text.substr(text.size() - tail, kBeforeHash.size()) != kBeforeHash) {
-    fail(file, "is truncated or damaged: it does not end as a manifest does");
+    fail_at(file, "is truncated or damaged: it does not end as a manifest does");
   }
   const auto hash = text.substr(text.size() - kAfterHash.size() - kHashSize, kHashSize);
   if (sha256(text.substr(0, text.size() - tail)) != hash) {
-    fail(file, "is damaged: its contents do not fit its own SHA-256");
+    fail_at(file, "is damaged: its contents do not fit its own SHA-256");
   }
   return std::string(hash);
 }
@@ -141,7 +137,7 @@ Manifest manifest_from_text(std::string_view text, const std::filesystem::path& 
     manifest.sha256 = hash;
     return manifest;
   } catch (const json::exception& error) {
-    fail(file, fmt::format("is no manifest of a checkpoint: {}", error.what()));
+    fail_at(file, fmt::format("is no manifest of a checkpoint: {}", error.what()));
   }
 }
 

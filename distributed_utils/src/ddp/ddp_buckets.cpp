@@ -1,4 +1,4 @@
-#include "ddp_buckets.hpp"
+#include "ddp/ddp_buckets.hpp"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <thread>
 
-#include "rendezvous.hpp"
-#include "unawaited.hpp"
-#include "world.hpp"
+#include "group/world.hpp"
+#include "launch/rendezvous.hpp"
+#include "launch/unawaited.hpp"
 
 namespace distributed_utils {
 namespace {

@@ -1,4 +1,4 @@
-#include "reducer.hpp"
+#include "ddp/reducer.hpp"
 
 #include <ATen/Functions.h>
 #include <c10/core/Event.h>

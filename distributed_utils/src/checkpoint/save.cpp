@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/restore.hpp"
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/observer.hpp"
-#include "restore.hpp"
 
 namespace distributed_utils {
 

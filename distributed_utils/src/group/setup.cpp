@@ -9,11 +9,11 @@
 #include <csignal>
 #include <numeric>
 
-#include "backend.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
-#include "rendezvous.hpp"
-#include "world.hpp"
+#include "group/backend.hpp"
+#include "group/world.hpp"
+#include "launch/rendezvous.hpp"
 
 namespace distributed_utils {
 namespace {

@@ -2,15 +2,15 @@
 
 #include <utility>
 
-#include "checkpoint_directory.hpp"
-#include "checkpoint_files.hpp"
+#include "checkpoint/checkpoint_directory.hpp"
+#include "checkpoint/checkpoint_files.hpp"
+#include "checkpoint/generator_state.hpp"
 #include "distributed_utils/checkpoint.hpp"
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/optimizer_state.hpp"
 #include "distributed_utils/save.hpp"
-#include "generator_state.hpp"
-#include "together.hpp"
+#include "group/together.hpp"
 
 namespace distributed_utils {
 namespace {

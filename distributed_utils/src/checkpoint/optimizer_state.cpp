@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/restore.hpp"
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
-#include "restore.hpp"
 
 namespace distributed_utils {
 namespace {

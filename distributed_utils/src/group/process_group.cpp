@@ -7,10 +7,10 @@
 #include <set>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include "backend.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/observer.hpp"
-#include "world.hpp"
+#include "group/backend.hpp"
+#include "group/world.hpp"
 
 namespace distributed_utils {
 namespace detail {

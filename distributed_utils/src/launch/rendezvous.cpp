@@ -1,4 +1,4 @@
-#include "rendezvous.hpp"
+#include "launch/rendezvous.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +18,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "distributed_utils/error.hpp"
-#include "unawaited.hpp"
+#include "launch/unawaited.hpp"
 
 namespace distributed_utils::detail {
 namespace {

@@ -4,11 +4,11 @@
 #include <charconv>
 #include <utility>
 
-#include "checkpoint_content.hpp"
-#include "checkpoint_directory.hpp"
-#include "checkpoint_files.hpp"
+#include "checkpoint/checkpoint_content.hpp"
+#include "checkpoint/checkpoint_directory.hpp"
+#include "checkpoint/checkpoint_files.hpp"
 #include "distributed_utils/error.hpp"
-#include "together.hpp"
+#include "group/together.hpp"
 
 namespace distributed_utils {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
+#include "checkpoint/manifest.hpp"
 #include "distributed_utils/checkpoint.hpp"
-#include "manifest.hpp"
 
 namespace distributed_utils {
 

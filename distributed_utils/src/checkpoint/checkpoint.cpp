@@ -6,13 +6,13 @@
 #include <functional>
 #include <utility>
 
-#include "checkpoint_content.hpp"
-#include "checkpoint_files.hpp"
+#include "checkpoint/checkpoint_content.hpp"
+#include "checkpoint/checkpoint_files.hpp"
+#include "checkpoint/generator_state.hpp"
+#include "checkpoint/restore.hpp"
 #include "distributed_utils/error.hpp"
-#include "generator_state.hpp"
-#include "restore.hpp"
-#include "sha256.hpp"
-#include "together.hpp"
+#include "files/sha256.hpp"
+#include "group/together.hpp"
 
 namespace distributed_utils {
 namespace {

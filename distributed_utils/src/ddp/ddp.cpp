@@ -6,11 +6,11 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <unordered_set>
 
-#include "ddp_buckets.hpp"
+#include "ddp/ddp_buckets.hpp"
+#include "ddp/reducer.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/observer.hpp"
 #include "distributed_utils/self_synchronized.hpp"
-#include "reducer.hpp"
 
 namespace distributed_utils {
 namespace {

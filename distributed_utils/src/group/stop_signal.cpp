@@ -8,9 +8,9 @@
 #include <exception>
 #include <optional>
 
-#include "backend.hpp"
 #include "distributed_utils/collectives.hpp"
-#include "world.hpp"
+#include "group/backend.hpp"
+#include "group/world.hpp"
 
 namespace distributed_utils {
 namespace {

@@ -1,4 +1,4 @@
-#include "together.hpp"
+#include "group/together.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

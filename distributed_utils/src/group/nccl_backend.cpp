@@ -1,5 +1,5 @@
-#include "backend.hpp"
 #include "distributed_utils/error.hpp"
+#include "group/backend.hpp"
 
 #ifdef USE_C10D_NCCL
 #include <cstdlib>

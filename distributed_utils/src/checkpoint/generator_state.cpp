@@ -1,4 +1,4 @@
-#include "generator_state.hpp"
+#include "checkpoint/generator_state.hpp"
 
 #include <ATen/Context.h>
 

@@ -1,4 +1,4 @@
-#include "checkpoint_files.hpp"
+#include "checkpoint/checkpoint_files.hpp"
 
 #include <fmt/format.h>
 
@@ -7,29 +7,25 @@
 #include <cstring>
 #include <fstream>
 
-#include "atomic_file.hpp"
-#include "checkpoint_directory.hpp"
-#include "distributed_utils/error.hpp"
-#include "safetensors_format.hpp"
-#include "sha256.hpp"
+#include "checkpoint/checkpoint_directory.hpp"
+#include "files/atomic_file.hpp"
+#include "files/file_error.hpp"
+#include "files/safetensors_format.hpp"
+#include "files/sha256.hpp"
 
 namespace distributed_utils::detail {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& file, const std::string& what) {
-  throw Error(fmt::format("{}: {}.", file.string(), what));
-}
-
 /// A regular file's size; a name that stands for anything else must not be opened.
 uint64_t size_of(const fs::path& file) {
   std::error_code error;
   const auto status = fs::status(file, error);
-  if (status.type() == fs::file_type::not_found) fail(file, "is missing");
-  if (!fs::is_regular_file(status)) fail(file, "is no regular file");
+  if (status.type() == fs::file_type::not_found) fail_at(file, "is missing");
+  if (!fs::is_regular_file(status)) fail_at(file, "is no regular file");
   const uint64_t size = fs::file_size(file, error);
-  if (error) fail(file, "cannot be read: " + error.message());
+  if (error) fail_at(file, "cannot be read: " + error.message());
   return size;
 }
 
@@ -41,13 +37,13 @@ void read(const fs::path& file, const std::function<void(const char*, size_t)>& 
          stream.gcount() > 0) {
     use(piece.data(), static_cast<size_t>(stream.gcount()));
   }
-  if (!stream.eof()) fail(file, fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (!stream.eof()) fail_at(file, fmt::format("cannot be read: {}", std::strerror(errno)));
 }
 
 const FileEntry& entry_of(const fs::path& folder, const Manifest& manifest,
                           const std::string& name) {
   const auto found = std::ranges::find(manifest.files, name, &FileEntry::name);
-  if (found == manifest.files.end()) fail(folder / name, "is not named in the manifest");
+  if (found == manifest.files.end()) fail_at(folder / name, "is not named in the manifest");
   return *found;
 }
 
@@ -82,9 +78,10 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
   for (const auto& file : manifest.files) {
     std::error_code error;
     if (fs::file_size(folder / file.name, error) == file.size && !error) continue;
-    fail(folder / file.name,
-         "was written, but rank 0 does not see it. Mend: save to a directory on a file system that "
-         "all ranks see");
+    fail_at(
+        folder / file.name,
+        "was written, but rank 0 does not see it. Mend: save to a directory on a file system that "
+        "all ranks see");
   }
   const std::string text = to_text(manifest);
   AtomicFile file(folder / kManifestFile);
@@ -99,8 +96,8 @@ Manifest read_manifest(const fs::path& folder) {
   read(path, [&](const char* data, size_t size) { text.append(data, size); });
   Manifest manifest = manifest_from_text(text, path);
   if (checkpoint_name(manifest.step) != folder.filename()) {
-    fail(path,
-         fmt::format("is the manifest of another checkpoint, {}", checkpoint_name(manifest.step)));
+    fail_at(path, fmt::format("is the manifest of another checkpoint, {}",
+                              checkpoint_name(manifest.step)));
   }
   return manifest;
 }
@@ -109,13 +106,13 @@ void check_file(const fs::path& folder, const FileEntry& file) {
   const fs::path path = folder / file.name;
   const uint64_t size = size_of(path);
   if (size != file.size) {
-    fail(path, fmt::format("has {} bytes, {} were saved: it {}", size, file.size,
-                           size < file.size ? "is truncated" : "has something behind its end"));
+    fail_at(path, fmt::format("has {} bytes, {} were saved: it {}", size, file.size,
+                              size < file.size ? "is truncated" : "has something behind its end"));
   }
   Sha256 hash;
   read(path, [&](const char* data, size_t piece) { hash.update(data, piece); });
   if (hash.hex() != file.sha256) {
-    fail(path, "is damaged or another checkpoint's: its SHA-256 is not that of what was saved");
+    fail_at(path, "is damaged or another checkpoint's: its SHA-256 is not that of what was saved");
   }
 }
 
@@ -128,9 +125,9 @@ Manifest check_all(const fs::path& folder) {
 StateDict read_tensors(const fs::path& folder, const Manifest& manifest, const std::string& name) {
   for (const auto& tensor : entry_of(folder, manifest, name).tensors) {
     if (tensor.local_shape == tensor.global_shape) continue;
-    fail(folder / name, fmt::format("holds a part of '{}' only, which this version of "
-                                    "distributed_utils cannot put together",
-                                    tensor.name));
+    fail_at(folder / name, fmt::format("holds a part of '{}' only, which this version of "
+                                       "distributed_utils cannot put together",
+                                       tensor.name));
   }
   return load_file(folder / name);
 }

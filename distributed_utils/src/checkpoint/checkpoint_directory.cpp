@@ -1,4 +1,4 @@
-#include "checkpoint_directory.hpp"
+#include "checkpoint/checkpoint_directory.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,8 +12,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "atomic_file.hpp"
 #include "distributed_utils/error.hpp"
+#include "files/atomic_file.hpp"
 
 namespace distributed_utils::detail {
 namespace {

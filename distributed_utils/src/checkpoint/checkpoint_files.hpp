@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "manifest.hpp"
+#include "checkpoint/manifest.hpp"
 
 namespace distributed_utils::detail {
 
