@@ -8,6 +8,7 @@
 #include "distributed_utils/launch.hpp"
 #include "distributed_utils/optimizer_state.hpp"
 #include "distributed_utils/peers.hpp"
+#include "distributed_utils/point_to_point.hpp"
 #include "distributed_utils/print.hpp"
 #include "distributed_utils/process_group.hpp"
 #include "distributed_utils/safetensors.hpp"
@@ -16,3 +17,4 @@
 #include "distributed_utils/self_synchronized.hpp"
 #include "distributed_utils/setup.hpp"
 #include "distributed_utils/stop_signal.hpp"
+#include "distributed_utils/work.hpp"

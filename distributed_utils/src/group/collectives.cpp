@@ -27,19 +27,29 @@ std::vector<int64_t> gathered_shape(const at::Tensor& tensor, const Group& group
   return shape;
 }
 
-}  // namespace
-
-void Work::wait() {
-  if (!work_) return;
-  work_->wait();
-  work_.reset();
-  if (!buffer_.is_same(result_) && buffer_.data_ptr() != result_.data_ptr()) {
-    const at::NoGradGuard no_grad;
-    result_.detach().copy_(buffer_);
+std::vector<int64_t> scattered_shape(const at::Tensor& tensor, const Group& group) {
+  const int64_t ranks = group->getSize();
+  if (tensor.dim() == 0 || tensor.size(0) % ranks != 0) {
+    throw Error(
+        fmt::format("reduce_scatter: a tensor of shape {} cannot be split among {} ranks along "
+                    "its first dimension.",
+                    c10::str(tensor.sizes()), ranks));
   }
+  std::vector<int64_t> shape = tensor.sizes().vec();
+  shape[0] /= ranks;
+  return shape;
 }
 
-bool Work::is_completed() const { return !work_ || work_->isCompleted(); }
+/// Throws Error unless the caller's result can take what the collective gives.
+void check_result(const char* collective, const at::Tensor& result, const at::Tensor& tensor,
+                  const std::vector<int64_t>& shape, const Group& group) {
+  if (result.sizes() == shape) return;
+  throw Error(fmt::format("{}: the result of {} ranks' tensors of shape {} has shape {}, not {}.",
+                          collective, group->getSize(), c10::str(tensor.sizes()),
+                          c10::str(c10::IntArrayRef(shape)), c10::str(result.sizes())));
+}
+
+}  // namespace
 
 Work all_reduce_async(const at::Tensor& tensor, ReduceOp op, const Group& group) {
   const Group members = group_or_world(group);
@@ -72,14 +82,7 @@ void broadcast(const at::Tensor& tensor, int source, const Group& group) {
 
 Work all_gather_async(const at::Tensor& result, const at::Tensor& tensor, const Group& group) {
   const Group members = group_or_world(group);
-  const auto shape = gathered_shape(tensor, members);
-  if (result.sizes() != shape) {
-    throw Error(
-        fmt::format("all_gather: the result of {} ranks' tensors of shape {} has shape {}, "
-                    "not {}.",
-                    members->getSize(), c10::str(tensor.sizes()), c10::str(c10::IntArrayRef(shape)),
-                    c10::str(result.sizes())));
-  }
+  check_result("all_gather", result, tensor, gathered_shape(tensor, members), members);
   // Flat, because Gloo cuts the output along its first dimension, which a scalar does not have.
   at::Tensor input = contiguous_view_or_copy(tensor).flatten();
   at::Tensor output = contiguous_view_or_copy(result);
@@ -94,24 +97,23 @@ at::Tensor all_gather(const at::Tensor& tensor, const Group& group) {
   return result;
 }
 
-at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op, const Group& group) {
+Work reduce_scatter_async(const at::Tensor& result, const at::Tensor& tensor, ReduceOp op,
+                          const Group& group) {
   const Group members = group_or_world(group);
   check_op("reduce_scatter", tensor, op);
-  const int64_t ranks = members->getSize();
-  if (tensor.dim() == 0 || tensor.size(0) % ranks != 0) {
-    throw Error(
-        fmt::format("reduce_scatter: a tensor of shape {} cannot be split among {} ranks along "
-                    "its first dimension.",
-                    c10::str(tensor.sizes()), ranks));
-  }
+  check_result("reduce_scatter", result, tensor, scattered_shape(tensor, members), members);
   at::Tensor input = contiguous_view_or_copy(tensor);
-  std::vector<int64_t> shape = input.sizes().vec();
-  shape[0] /= ranks;
-  at::Tensor output = at::empty(shape, input.options());
+  at::Tensor output = contiguous_view_or_copy(result);
   c10d::ReduceScatterOptions options;
   options.reduceOp = op;
-  members->_reduce_scatter_base(output, input, options)->wait();
-  return output;
+  return {members->_reduce_scatter_base(output, input, options), result, output};
+}
+
+at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op, const Group& group) {
+  const Group members = group_or_world(group);
+  const at::Tensor result = at::empty(scattered_shape(tensor, members), tensor.options());
+  reduce_scatter_async(result, tensor, op, members).wait();
+  return result;
 }
 
 void barrier(const Group& group) {

@@ -26,20 +26,27 @@ bool is_for_want_of_others(std::string_view text) {
   return false;
 }
 
-Ranks ask(const Group& group, c10d::Store& store, std::chrono::milliseconds patience) {
+/// groups: the world, and those within it that this rank is in.
+Ranks ask(const std::vector<Group>& groups, c10d::Store& store,
+          std::chrono::milliseconds patience) {
+  const Group& world = groups.front();
   const auto not_heard_of = [&] {
-    return detail::ranks_without_mark(store, "lost", group->getSize());
+    return detail::ranks_without_mark(store, "lost", world->getSize());
   };
-  detail::leave_mark(store, "lost", group->getRank());
-  // Others learn of it at once. In NCCL's own thread, where a time-out ends up, it never returns.
-  const auto broken_off = detail::run_unawaited([group] { group->abort(); });
+  detail::leave_mark(store, "lost", world->getRank());
+  // Others learn of it at once, whichever group they wait in. In NCCL's own thread, where a
+  // time-out ends up, an abort never returns, so each gets a thread.
+  std::vector<std::future<void>> broken_off;
+  for (const auto& group : groups) {
+    broken_off.push_back(detail::run_unawaited([group] { group->abort(); }));
+  }
   const auto end = std::chrono::steady_clock::now() + patience;
   auto missing = not_heard_of();
   while (!missing.empty() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     missing = not_heard_of();
   }
-  broken_off.wait_until(end);
+  for (const auto& one : broken_off) one.wait_until(end);
   return missing;
 }
 
@@ -49,9 +56,10 @@ std::vector<int> lost_peers(const std::exception& error, std::chrono::millisecon
   const auto* state = detail::world_state();
   if (!state || state->group->getSize() == 1 || !is_for_want_of_others(error.what())) return {};
   // A store whose server hangs answers nothing, ever, so it is asked by a thread that may stay.
-  auto answer = detail::run_unawaited([group = state->group, store = state->store, patience] {
-    return ask(group, *store, patience);
-  });
+  std::vector<Group> groups = {state->group};
+  groups.insert(groups.end(), state->groups.begin(), state->groups.end());
+  auto answer = detail::run_unawaited(
+      [groups, store = state->store, patience] { return ask(groups, *store, patience); });
   try {
     if (answer.wait_for(patience + std::chrono::seconds(2)) == std::future_status::ready) {
       return answer.get();

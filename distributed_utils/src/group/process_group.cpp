@@ -13,6 +13,29 @@
 #include "group/world.hpp"
 
 namespace distributed_utils {
+namespace {
+
+using WeakGroup = c10::weak_intrusive_ptr<c10d::ProcessGroup>;
+
+/// The groups that were shut down. Weak, so that a Group that somebody still holds is told from a
+/// new one that has come to lie at the same address. Never destroyed: see world_state().
+std::vector<WeakGroup>& ended_groups() {
+  static auto* groups = new std::vector<WeakGroup>;
+  return *groups;
+}
+
+bool has_ended(const Group& group) {
+  return std::ranges::any_of(ended_groups(),
+                             [&](const WeakGroup& ended) { return ended.lock() == group; });
+}
+
+void shut_down(const Group& group) {
+  ended_groups().emplace_back(group);
+  group->shutdown();
+}
+
+}  // namespace
+
 namespace detail {
 
 WorldState*& world_state() {
@@ -54,6 +77,11 @@ Group make_group(const WorldState& state, const std::string& name, const std::ve
   return group;
 }
 
+Group make_group_within(WorldState& state, const std::string& name, const std::vector<int>& ranks,
+                        int rank) {
+  return state.groups.emplace_back(make_group(state, name, ranks, rank));
+}
+
 }  // namespace detail
 
 bool is_initialized() { return detail::world_state() != nullptr; }
@@ -65,7 +93,16 @@ Group world_group() {
   return detail::world_state()->group;
 }
 
-Group group_or_world(const Group& group) { return group ? group : world_group(); }
+Group group_or_world(const Group& group) {
+  if (!group) return world_group();
+  if (has_ended(group)) {
+    throw Error(fmt::format(
+        "The group '{}' was shut down by destroy_process_group(). Fix: call that after the last "
+        "use of a group, or make the group again after setup().",
+        group->getGroupName()));
+  }
+  return group;
+}
 
 int get_rank(const Group& group) {
   if (!group && !is_initialized()) return 0;
@@ -89,13 +126,16 @@ std::optional<Group> new_group(const std::vector<int>& ranks) {
   const std::string name = fmt::format("group{}", ++state.groups_made);
   const auto self = std::ranges::find(ranks, world->getRank());
   if (self == ranks.end()) return std::nullopt;
-  return detail::make_group(state, name, ranks, static_cast<int>(self - ranks.begin()));
+  return detail::make_group_within(state, name, ranks, static_cast<int>(self - ranks.begin()));
 }
 
 void destroy_process_group() {
   detail::WorldState*& state = detail::world_state();
   if (!state) return;
-  state->group->shutdown();
+  // The last one first: on every rank the same order, and none outlives the world.
+  auto& groups = state->groups;
+  for (; !groups.empty(); groups.pop_back()) shut_down(groups.back());
+  shut_down(state->group);
   delete state;
   state = nullptr;
 }

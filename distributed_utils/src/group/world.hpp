@@ -1,5 +1,5 @@
 #pragma once
-/// The one piece of global state: the default group.
+/// The one piece of global state: the default group, and what was made within it.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -18,6 +18,7 @@ struct WorldState {
   std::chrono::milliseconds timeout;
   bool single_node;
   int groups_made = 0;
+  std::vector<Group> groups = {};  ///< within the world, as they were made: to be shut down
 };
 
 /// Null before setup() and after destroy_process_group(). It is never destroyed statically: threads
@@ -29,5 +30,9 @@ WorldState*& world_state();
 /// store, device, backend and timeout apply.
 Group make_group(const WorldState& state, const std::string& name, const std::vector<int>& ranks,
                  int rank);
+
+/// The same for a group within the world, which destroy_process_group() will shut down.
+Group make_group_within(WorldState& state, const std::string& name, const std::vector<int>& ranks,
+                        int rank);
 
 }  // namespace distributed_utils::detail
