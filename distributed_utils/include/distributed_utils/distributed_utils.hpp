@@ -6,6 +6,7 @@
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
+#include "distributed_utils/mesh.hpp"
 #include "distributed_utils/optimizer_state.hpp"
 #include "distributed_utils/peers.hpp"
 #include "distributed_utils/point_to_point.hpp"
