@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "distributed_utils/comm_hooks.hpp"
+#include "distributed_utils/placement.hpp"
 #include "distributed_utils/process_group.hpp"
 
 namespace distributed_utils {
@@ -41,7 +42,7 @@ struct DistributedDataParallelOptions {
 /// in one tensor, of which they stay parts. Forward passes without gradients make no collective, so
 /// ranks may evaluate different numbers of batches. A group of one rank communicates nothing at
 /// all. What modules keep alike themselves (self_synchronized.hpp) is left to them.
-class DistributedDataParallelBase : public torch::nn::Module {
+class DistributedDataParallelBase : public torch::nn::Module, public Placed {
  public:
   ~DistributedDataParallelBase() override;
 
@@ -73,7 +74,10 @@ class DistributedDataParallelBase : public torch::nn::Module {
 
   /// The buckets of all later steps: rebuilds now what the next forward would rebuild. Empty before
   /// the first backward(), while nobody knows them. Every rank calls it, between two steps.
-  std::vector<std::vector<size_t>> settle_buckets();
+  std::vector<std::vector<size_t>> settle_buckets() override;
+
+  /// The wrapped module's, whole and replicated.
+  std::vector<Placement> placements() const override;
 
   std::shared_ptr<torch::nn::Module> wrapped_module() const { return wrapped_; }
 

@@ -9,6 +9,7 @@
 #include "distributed_utils/mesh.hpp"
 #include "distributed_utils/optimizer_state.hpp"
 #include "distributed_utils/peers.hpp"
+#include "distributed_utils/placement.hpp"
 #include "distributed_utils/point_to_point.hpp"
 #include "distributed_utils/print.hpp"
 #include "distributed_utils/process_group.hpp"

@@ -4,6 +4,8 @@
 
 #include <charconv>
 #include <functional>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "checkpoint/checkpoint_content.hpp"
@@ -11,6 +13,7 @@
 #include "checkpoint/generator_state.hpp"
 #include "checkpoint/restore.hpp"
 #include "distributed_utils/error.hpp"
+#include "distributed_utils/placement.hpp"
 #include "files/sha256.hpp"
 #include "group/together.hpp"
 
@@ -24,6 +27,20 @@ uint64_t derived_seed(const std::string& manifest_hash, int rank, int world_size
   uint64_t seed = 0;
   std::from_chars(hash.data(), hash.data() + 16, seed, 16);
   return seed;
+}
+
+// The names of torch's modules have no line breaks.
+std::string names_of(const std::vector<Placement>& pieces) {
+  std::string text;
+  for (const auto& piece : pieces) text += piece.name + "\n";
+  return text;
+}
+
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
 }
 
 template <typename T>
@@ -83,14 +100,21 @@ const std::vector<StateDict>& Checkpoint::rank_states() const {
 void Checkpoint::restore(torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
   if (!content_) return;
   Content& content = *content_;
+  const auto pieces = placements(model);
+  std::set<std::string> names;  // of all ranks
+  for (const auto& text : detail::together(content.group, [&] { return names_of(pieces); })) {
+    for (const auto& name : split_lines(text)) names.insert(name);
+  }
   std::function<void()> load_model;
   std::function<void()> load_optimizer;
   detail::together(content.group, [&] {
     if (content.restored) {
       throw Error("Checkpoint::restore: was called before. Mend: load the checkpoint again.");
     }
-    load_model = detail::prepare_load(model, content.model, content.folder / detail::kModelFile);
-    load_optimizer = detail::prepare_load(optimizer, model, content.optimizer);
+    load_model = detail::prepare_load(model, detail::read_pieces(content.model, pieces, names),
+                                      content.folder / detail::kModelFile);
+    load_optimizer = detail::prepare_load(
+        optimizer, model, detail::read_optimizer_pieces(content.optimizer, pieces, names));
     return std::string();
   });
   load_model();

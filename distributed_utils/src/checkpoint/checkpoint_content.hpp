@@ -1,5 +1,6 @@
 #pragma once
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/saved_tensors.hpp"
 #include "distributed_utils/checkpoint.hpp"
 
 namespace distributed_utils {
@@ -11,8 +12,8 @@ struct Checkpoint::Content {
   Group group;
   bool same_world = false;
   bool restored = false;
-  StateDict model;
-  StateDict optimizer;
+  detail::SavedTensors model;
+  detail::SavedTensors optimizer;
   StateDict generators;  // this rank's, in the same world only
   std::vector<StateDict> rank_states;
 };

@@ -1,6 +1,7 @@
 #include "checkpoint/checkpoint_files.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A regular file's size; a name that stands for anything else must not be opened.
-uint64_t size_of(const fs::path& file) {
+uint64_t size_of(const fs::path& file, const std::string& content = {}) {
   std::error_code error;
   const auto status = fs::status(file, error);
-  if (status.type() == fs::file_type::not_found) fail_at(file, "is missing");
+  if (status.type() == fs::file_type::not_found) fail_at(file, "is missing" + content);
   if (!fs::is_regular_file(status)) fail_at(file, "is no regular file");
   const uint64_t size = fs::file_size(file, error);
   if (error) fail_at(file, "cannot be read: " + error.message());
@@ -40,6 +41,16 @@ void read(const fs::path& file, const std::function<void(const char*, size_t)>& 
   if (!stream.eof()) fail_at(file, fmt::format("cannot be read: {}", std::strerror(errno)));
 }
 
+/// Which tensors are not whole without this file, for its errors; nothing if there are none.
+std::string parts_in(const FileEntry& file) {
+  std::vector<std::string> names;
+  for (const auto& tensor : file.tensors) {
+    if (tensor.local_shape != tensor.global_shape) names.push_back("'" + tensor.name + "'");
+  }
+  if (names.empty()) return {};
+  return fmt::format(" (it holds parts of {})", fmt::join(names, ", "));
+}
+
 const FileEntry& entry_of(const fs::path& folder, const Manifest& manifest,
                           const std::string& name) {
   const auto found = std::ranges::find(manifest.files, name, &FileEntry::name);
@@ -51,7 +62,14 @@ const FileEntry& entry_of(const fs::path& folder, const Manifest& manifest,
 
 std::string rank_file(int rank) { return fmt::format("rank-{}.safetensors", rank); }
 
-FileEntry write_tensors(const fs::path& folder, const std::string& name, const StateDict& tensors) {
+FileEntry write_tensors(const fs::path& folder, const std::string& name,
+                        std::vector<Placement> pieces) {
+  std::ranges::sort(pieces, {}, &Placement::name);
+  StateDict tensors;
+  for (const auto& piece : pieces) {
+    if (tensors.emplace(piece.name, piece.tensor).second) continue;
+    fail_at(folder / name, fmt::format("this rank holds two pieces named '{}'", piece.name));
+  }
   FileEntry entry = {.name = name, .size = 0, .sha256 = {}, .tensors = {}};
   AtomicFile file(folder / name);
   Sha256 hash;  // of what was meant to be written, whatever the disk makes of it
@@ -62,13 +80,13 @@ FileEntry write_tensors(const fs::path& folder, const std::string& name, const S
   });
   file.commit();
   entry.sha256 = hash.hex();
-  for (const auto& [tensor_name, tensor] : tensors) {
+  for (const auto& piece : pieces) {
     entry.tensors.push_back({.file = name,
-                             .name = tensor_name,
-                             .dtype = dtype_name(tensor.scalar_type()),
-                             .global_shape = tensor.sizes().vec(),
-                             .offset = std::vector<int64_t>(tensor.dim(), 0),
-                             .local_shape = tensor.sizes().vec()});
+                             .name = piece.name,
+                             .dtype = dtype_name(piece.tensor.scalar_type()),
+                             .global_shape = piece.global_shape,
+                             .offset = piece.offset,
+                             .local_shape = piece.tensor.sizes().vec()});
   }
   return entry;
 }
@@ -104,15 +122,17 @@ Manifest read_manifest(const fs::path& folder) {
 
 void check_file(const fs::path& folder, const FileEntry& file) {
   const fs::path path = folder / file.name;
-  const uint64_t size = size_of(path);
+  const uint64_t size = size_of(path, parts_in(file));
   if (size != file.size) {
-    fail_at(path, fmt::format("has {} bytes, {} were saved: it {}", size, file.size,
-                              size < file.size ? "is truncated" : "has something behind its end"));
+    fail_at(path, fmt::format("has {} bytes, {} were saved: it {}{}", size, file.size,
+                              size < file.size ? "is truncated" : "has something behind its end",
+                              parts_in(file)));
   }
   Sha256 hash;
   read(path, [&](const char* data, size_t piece) { hash.update(data, piece); });
   if (hash.hex() != file.sha256) {
-    fail_at(path, "is damaged or another checkpoint's: its SHA-256 is not that of what was saved");
+    fail_at(path, "is damaged or another checkpoint's: its SHA-256 is not that of what was saved" +
+                      parts_in(file));
   }
 }
 
@@ -125,9 +145,8 @@ Manifest check_all(const fs::path& folder) {
 StateDict read_tensors(const fs::path& folder, const Manifest& manifest, const std::string& name) {
   for (const auto& tensor : entry_of(folder, manifest, name).tensors) {
     if (tensor.local_shape == tensor.global_shape) continue;
-    fail_at(folder / name, fmt::format("holds a part of '{}' only, which this version of "
-                                       "distributed_utils cannot put together",
-                                       tensor.name));
+    fail_at(folder / name,
+            fmt::format("holds only a part of '{}', where the whole tensor belongs", tensor.name));
   }
   return load_file(folder / name);
 }

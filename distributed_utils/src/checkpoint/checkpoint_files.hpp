@@ -4,6 +4,7 @@
 #include <string>
 
 #include "checkpoint/manifest.hpp"
+#include "distributed_utils/placement.hpp"
 
 namespace distributed_utils::detail {
 
@@ -13,9 +14,10 @@ inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 /// "rank-0.safetensors".
 std::string rank_file(int rank);
 
-/// Writes tensors to folder/name, on disk when it returns, and says what it wrote. Throws Error.
+/// Writes tensors to folder/name, on disk when it returns, and says what it wrote. Throws Error,
+/// also if two pieces have one name.
 FileEntry write_tensors(const std::filesystem::path& folder, const std::string& name,
-                        const StateDict& tensors);
+                        std::vector<Placement> pieces);
 
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
@@ -28,8 +30,8 @@ void check_file(const std::filesystem::path& folder, const FileEntry& file);
 /// read_manifest, and check_file of all files that it names.
 Manifest check_all(const std::filesystem::path& folder);
 
-/// Reads a file that check_file found good. Throws Error for one in shards, or that the manifest
-/// does not name.
+/// Reads a file of whole tensors that check_file found good. Throws Error for one that holds parts,
+/// or that the manifest does not name.
 StateDict read_tensors(const std::filesystem::path& folder, const Manifest& manifest,
                        const std::string& name);
 

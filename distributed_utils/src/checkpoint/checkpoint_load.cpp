@@ -127,8 +127,13 @@ Checkpoint Checkpoints::read(const std::optional<int64_t>& step) {
     if (rank != 0) check_as_rank_0(content->folder, manifest, chosen.substr(space + 1), files);
 
     content->same_world = get_world_size(group) == manifest.world_size;
-    content->model = detail::read_tensors(content->folder, manifest, detail::kModelFile);
-    content->optimizer = detail::read_tensors(content->folder, manifest, detail::kOptimizerFile);
+    const auto read_saved = [&](const std::string& name) {
+      return detail::SavedTensors(content->folder, manifest, name,
+                                  detail::read_tensors(content->folder, manifest, name),
+                                  /*checked=*/rank == 0);
+    };
+    content->model = read_saved(detail::kModelFile);
+    content->optimizer = read_saved(detail::kOptimizerFile);
     for (const int former_rank : former) {
       RankTensors tensors = read_rank(content->folder, manifest, former_rank);
       if (content->same_world) content->generators = std::move(tensors.generators);

@@ -12,7 +12,8 @@ namespace distributed_utils::detail {
 
 inline constexpr const char* kManifestFile = "manifest.json";
 
-/// A tensor's part in a file. Whole today: offset all zero, local_shape the global one.
+/// What a file holds of a tensor: of a whole one all, so that offset is zero and local_shape the
+/// global one.
 struct TensorEntry {
   std::string file;
   std::string name;

@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/pieces.hpp"
 #include "checkpoint/restore.hpp"
-#include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
+#include "distributed_utils/placement.hpp"
 
 namespace distributed_utils {
 namespace {
@@ -24,32 +25,24 @@ using ParameterState = std::unique_ptr<torch::optim::OptimizerParamState>;
 /// One parameter's tensors by the name that Python gives them.
 using Fields = std::map<std::string, at::Tensor>;
 
-struct Parameter {
-  std::string name;
-  at::Tensor tensor;
-};
-
-/// The optimizer's parameters, with the names of the model that owns them.
-std::vector<Parameter> named_parameters(const Optimizer& optimizer,
-                                        const torch::nn::Module& model) {
-  const auto* ddp = dynamic_cast<const DistributedDataParallelBase*>(&model);
-  const auto parameters =
-      ddp ? ddp->wrapped_module()->named_parameters() : model.named_parameters();
-  std::unordered_map<const void*, std::string> names;
-  for (const auto& item : parameters) {
-    names.emplace(item.value().unsafeGetTensorImpl(), item.key());
+/// The optimizer's parameters, where they lie in the model that owns them.
+std::vector<Placement> parameters_of(const Optimizer& optimizer, const torch::nn::Module& model) {
+  std::unordered_map<const void*, Placement> known;
+  for (auto& piece : placements(model)) {
+    const auto* tensor = piece.tensor.unsafeGetTensorImpl();
+    known.emplace(tensor, std::move(piece));
   }
-  std::vector<Parameter> result;
+  std::vector<Placement> result;
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& tensor : group.params()) {
-      const auto found = names.find(tensor.unsafeGetTensorImpl());
-      if (found == names.end()) {
+      const auto found = known.find(tensor.unsafeGetTensorImpl());
+      if (found == known.end()) {
         throw Error(fmt::format(
             "The optimizer has a parameter of shape {} that the model does not have. Mend: give "
             "the model whose parameters the optimizer was made with.",
             c10::str(tensor.sizes())));
       }
-      result.push_back({found->second, tensor});
+      result.push_back(found->second);
     }
   }
   return result;
@@ -169,19 +162,35 @@ Sorted sorted(const StateDict& from) {
 
 }  // namespace
 
-StateDict optimizer_state_dict(const Optimizer& optimizer, const torch::nn::Module& model) {
-  StateDict result;
-  for (const auto& [name, tensor] : named_parameters(optimizer, model)) {
-    const auto found = optimizer.state().find(tensor.unsafeGetTensorImpl());
+std::vector<Placement> detail::optimizer_placements(const Optimizer& optimizer,
+                                                    const torch::nn::Module& model) {
+  std::vector<Placement> result;
+  for (const auto& parameter : parameters_of(optimizer, model)) {
+    const auto found = optimizer.state().find(parameter.tensor.unsafeGetTensorImpl());
     if (found == optimizer.state().end()) continue;
     for (const auto& [field, value] : fields_of(*found->second)) {
-      result.emplace(fmt::format("{}.{}", field, name), value.detach());
+      Placement piece = parameter;
+      piece.name = fmt::format("{}.{}", field, parameter.name);
+      piece.tensor = value.detach();
+      if (value.sizes() != parameter.tensor.sizes()) {  // a number of steps: of the whole parameter
+        piece.global_shape = value.sizes().vec();
+        piece.offset.assign(value.dim(), 0);
+      }
+      result.push_back(std::move(piece));
     }
   }
   size_t number = 0;
   for (const auto& group : optimizer.param_groups()) {
-    result.emplace(fmt::format("lr.{}", number++),
-                   at::scalar_tensor(group.options().get_lr(), at::kDouble));
+    result.push_back({.name = fmt::format("lr.{}", number++),
+                      .tensor = at::scalar_tensor(group.options().get_lr(), at::kDouble)});
+  }
+  return result;
+}
+
+StateDict optimizer_state_dict(const Optimizer& optimizer, const torch::nn::Module& model) {
+  StateDict result;
+  for (const auto& piece : detail::optimizer_placements(optimizer, model)) {
+    result.emplace(piece.name, piece.tensor);
   }
   return result;
 }
@@ -191,7 +200,9 @@ std::function<void()> detail::prepare_load(Optimizer& optimizer, const torch::nn
   Sorted saved = sorted(from);
   const Kind kind = kind_of(optimizer);
   const auto states = std::make_shared<std::vector<std::pair<void*, ParameterState>>>();
-  for (const auto& [name, parameter] : named_parameters(optimizer, model)) {
+  for (const auto& piece : parameters_of(optimizer, model)) {
+    const auto& name = piece.name;
+    const auto& parameter = piece.tensor;
     const auto found = saved.parameters.find(name);
     if (found == saved.parameters.end()) continue;  // it never had a gradient
     if (kind.make == nullptr) refuse("it is of torch::optim's Adam, AdamW or SGD");

@@ -202,6 +202,10 @@ std::vector<std::vector<size_t>> DistributedDataParallelBase::settle_buckets() {
   return bucket_indices();
 }
 
+std::vector<Placement> DistributedDataParallelBase::placements() const {
+  return distributed_utils::placements(*wrapped_);
+}
+
 namespace detail {
 void fail_unknown_output() {
   throw Error(
