@@ -1,5 +1,6 @@
 #pragma once
 /// Everything of the library at once.
+#include "distributed_utils/block.hpp"
 #include "distributed_utils/checkpoint.hpp"
 #include "distributed_utils/collectives.hpp"
 #include "distributed_utils/comm_hooks.hpp"
