@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "ddp/ddp_buckets.hpp"
-#include "ddp/reducer.hpp"
+#include "ddp/in_place_reducer.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/observer.hpp"
 #include "distributed_utils/self_synchronized.hpp"
@@ -83,6 +83,16 @@ void give_rank_zeros_values(const torch::nn::Module& module,
   c10d::broadcast_coalesced(group, states, kBroadcastBytes);
 }
 
+std::shared_ptr<detail::Reducer> make_reducer(detail::TrainableParameters parameters,
+                                              const detail::Buckets& buckets, const Group& group,
+                                              const DistributedDataParallelOptions& options) {
+  if (options.reducer == ReducerKind::in_place && detail::InPlaceReducer::can(options)) {
+    return detail::InPlaceReducer::make(std::move(parameters), buckets, group, options);
+  }
+  return std::make_shared<detail::Reducer>(std::move(parameters), buckets, group, options,
+                                           options.gradient_as_bucket_view);
+}
+
 }  // namespace
 
 /// Declared in the order of destruction, last first: the logger holds the reducer, which holds the
@@ -127,7 +137,7 @@ DistributedDataParallelBase::DistributedDataParallelBase(
   state.buckets = given ? detail::for_reducer(options.bucket_indices, state.averaged)
                         : detail::default_buckets(averaged.tensors, options);
   if (is_alone) return;
-  state.reducer = detail::Reducer::make(std::move(averaged), state.buckets, state.group, options);
+  state.reducer = make_reducer(std::move(averaged), state.buckets, state.group, options);
   state.logger = std::make_shared<c10d::Logger>(state.reducer);
   state.reducer->set_logger(state.logger);
 }
