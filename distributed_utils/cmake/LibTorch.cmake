@@ -1,6 +1,8 @@
 # Finds LibTorch 2.11.0 and defines LibTorch::torch, without find_package(Torch), which wants a CUDA
-# toolkit even for CPU programs. Searched in this order: CMAKE_PREFIX_PATH (a site-packages folder, a
-# torch folder or an unpacked LibTorch), the torch of python3, the private .venv of the Worldsize project.
+# toolkit even for CPU programs. Searched in this order: CMAKE_PREFIX_PATH, the CMake variable and then
+# the environment variable, which a cluster's modules set (a site-packages folder, a torch folder, an
+# unpacked LibTorch or what torch.utils.cmake_prefix_path says); the torch of python3; the private .venv
+# of the Worldsize project.
 #
 # LIBTORCH_CUDA (ON/OFF) also links torch_cuda and finds the headers of CUDA 13 and NCCL.
 #
@@ -24,8 +26,13 @@ string(CONCAT _libtorch_mend_cuda ${_libtorch_mend_cuda})
 
 function(_libtorch_find_root)
   set(_places)
-  foreach(_prefix IN LISTS CMAKE_PREFIX_PATH)
+  string(REPLACE ":" ";" _environment "$ENV{CMAKE_PREFIX_PATH}")
+  foreach(_prefix IN LISTS CMAKE_PREFIX_PATH _environment)
     list(APPEND _places "${_prefix}" "${_prefix}/torch")
+    if(_prefix MATCHES "/share/cmake/?$")
+      get_filename_component(_above "${_prefix}/../.." ABSOLUTE)
+      list(APPEND _places "${_above}")
+    endif()
   endforeach()
   foreach(_python python3 "${_libtorch_project}/.venv/bin/python3")
     execute_process(

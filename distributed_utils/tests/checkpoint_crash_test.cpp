@@ -12,7 +12,7 @@
 #include <random>
 #include <thread>
 
-#include "checkpoint_directory.hpp"
+#include "checkpoint/checkpoint_directory.hpp"
 #include "checkpoint_trainer.hpp"
 #include "children.hpp"
 #include "distributed_utils/checkpoint.hpp"

@@ -171,6 +171,27 @@ TEST_P(Collectives, ReduceScatter) {
   });
 }
 
+TEST_P(Collectives, ReduceScatterUnderWay) {
+  ranks::run(GetParam(), [] {
+    const World world = setup();
+    const int rows = 6 / world.world_size;
+    const Tensor whole = torch::full({5, 2 * rows}, -1.0, torch::kDouble);
+    const Tensor result = whole.slice(1, 0, 2 * rows, 2).t();  // every other column
+    Work work = reduce_scatter_async(result, input(world.rank).t().contiguous().t());
+    work.wait();
+    work.wait();  // again: nothing to do
+    const Tensor sum = reduced(world.world_size, ReduceOp::SUM);
+    EXPECT_TRUE(torch::equal(result, sum.slice(0, rows * world.rank, rows * (world.rank + 1))));
+    EXPECT_TRUE(
+        torch::equal(whole.slice(1, 1, 2 * rows, 2), torch::full({5, rows}, -1.0, torch::kDouble)));
+    EXPECT_THAT(
+        [&] {
+          reduce_scatter_async(torch::zeros({7, 5}), input(world.rank)).wait();
+        },
+        ThrowsMessage<Error>(HasSubstr("has shape")));
+  });
+}
+
 TEST(Collectives, BarrierWaitsForTheLast) {
   ranks::run(3, [] {
     const World world = setup();

@@ -10,6 +10,7 @@
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/setup.hpp"
+#include "either_reducer.hpp"
 #include "ranks.hpp"
 #include "seeded_net.hpp"
 
@@ -42,7 +43,7 @@ Tensor gradients_alone(int rank, int step) {
 /// The weights stay as they are; buckets are rebuilt after the first step.
 void expect_averages(const World& world, bool views) {
   const auto net = seeded_net();
-  const auto model = DistributedDataParallel(net.ptr(), small_buckets(views));
+  const auto model = DistributedDataParallel(net.ptr(), either(small_buckets(views)));
   model->register_comm_hook(bf16_compress_hook);
   for (int step = 0; step < 3; ++step) {
     model->zero_grad();
@@ -69,21 +70,26 @@ void expect_averages(const World& world, bool views) {
   }
 }
 
-class CommHooksOf : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Worlds, CommHooksOf, testing::Values(1, 2, 3));
+class CommHooksOf : public EitherReducerOnRanks {};
+INSTANTIATE_TEST_SUITE_P(Worlds, CommHooksOf,
+                         testing::Combine(testing::Values(1, 2, 3), kEitherReducer),
+                         NameOfRanksAndReducer());
 
 TEST_P(CommHooksOf, Bf16AveragesWithinItsPrecision) {
-  ranks::run(GetParam(), [] {
+  ranks::run(world_size(), [] {
     const auto world = setup();
     for (const bool views : {false, true}) expect_averages(world, views);
   });
 }
 
-TEST(CommHooks, AnyHookSeesEveryBucketOnceAndDecides) {
+class CommHooksWith : public EitherReducer {};
+INSTANTIATE_TEST_SUITE_P(Reducers, CommHooksWith, kEitherReducer, NameOfReducer());
+
+TEST_P(CommHooksWith, AnyHookSeesEveryBucketOnceAndDecides) {
   ranks::run(2, [] {
     const auto world = setup();
     const auto net = seeded_net();
-    const auto model = DistributedDataParallel(net.ptr(), small_buckets(false));
+    const auto model = DistributedDataParallel(net.ptr(), either(small_buckets(false)));
     size_t elements = 0, calls = 0;
     model->register_comm_hook([&](const Group& group, c10d::GradBucket& bucket) {
       elements += static_cast<size_t>(bucket.getBuffer().numel());
@@ -100,17 +106,17 @@ TEST(CommHooks, AnyHookSeesEveryBucketOnceAndDecides) {
   });
 }
 
-TEST(CommHooks, AreRegisteredOnceAndBeforeTraining) {
+TEST_P(CommHooksWith, AreRegisteredOnceAndBeforeTraining) {
   ranks::run(2, [] {
     setup();
     const auto net = seeded_net();
-    const auto model = DistributedDataParallel(net.ptr());
+    const auto model = DistributedDataParallel(net.ptr(), either());
     EXPECT_THAT([&] { model->register_comm_hook({}); }, ThrowsMessage<Error>(HasSubstr("empty")));
     model->register_comm_hook(bf16_compress_hook);
     EXPECT_THAT([&] { model->register_comm_hook(bf16_compress_hook); },
                 ThrowsMessage<Error>(HasSubstr("has one already")));
     const auto other = seeded_net();
-    const auto trained = DistributedDataParallel(other.ptr());
+    const auto trained = DistributedDataParallel(other.ptr(), either());
     trained->forward(rows_of(0, 0)).sum().backward();
     EXPECT_THAT([&] { trained->register_comm_hook(bf16_compress_hook); },
                 ThrowsMessage<Error>(HasSubstr("before the first forward")));

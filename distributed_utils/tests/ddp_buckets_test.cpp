@@ -5,6 +5,7 @@
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/setup.hpp"
+#include "either_reducer.hpp"
 #include "ranks.hpp"
 
 namespace distributed_utils {
@@ -24,12 +25,15 @@ void train_step(const auto& model) {
   model->forward(torch::ones({2, 5})).sum().backward();
 }
 
-TEST(DdpBuckets, GivenBucketsStayAsTheyAre) {
+class DdpBuckets : public EitherReducer {};
+INSTANTIATE_TEST_SUITE_P(Reducers, DdpBuckets, kEitherReducer, NameOfReducer());
+
+TEST_P(DdpBuckets, GivenBucketsStayAsTheyAre) {
   ranks::run(2, [] {
     setup();
     const auto net = make_net();
     const std::vector<std::vector<size_t>> odd = {{1, 2}, {0}, {3}};
-    const auto model = DistributedDataParallel(net.ptr(), {.bucket_indices = odd});
+    const auto model = DistributedDataParallel(net.ptr(), either({.bucket_indices = odd}));
     EXPECT_EQ(model->settle_buckets(), odd);
     for (int step = 0; step < 3; ++step) {
       train_step(model);
@@ -39,12 +43,12 @@ TEST(DdpBuckets, GivenBucketsStayAsTheyAre) {
   });
 }
 
-TEST(DdpBuckets, SettledBucketsAreThoseOfAllLaterSteps) {
+TEST_P(DdpBuckets, SettledBucketsAreThoseOfAllLaterSteps) {
   ranks::run(2, [] {
     setup();
     const auto net = make_net();
-    const auto model =
-        DistributedDataParallel(net.ptr(), {.bucket_cap_bytes = 400, .first_bucket_bytes = 100});
+    const auto model = DistributedDataParallel(
+        net.ptr(), either({.bucket_cap_bytes = 400, .first_bucket_bytes = 100}));
     EXPECT_TRUE(model->settle_buckets().empty());
     const auto before = model->bucket_indices();
     train_step(model);
@@ -57,14 +61,14 @@ TEST(DdpBuckets, SettledBucketsAreThoseOfAllLaterSteps) {
   });
 }
 
-TEST(DdpBuckets, RefusesBucketsOfAnotherModel) {
+TEST_P(DdpBuckets, RefusesBucketsOfAnotherModel) {
   ranks::run(2, [] {
     setup();
     const auto net = make_net();
     using Buckets = std::vector<std::vector<size_t>>;
     for (const auto& wrong : {Buckets{{0, 1, 2}}, Buckets{{0, 1}, {2, 4}}, Buckets{{0, 1, 2, 2}},
                               Buckets{{0, 1, 2, 3}, {}}, Buckets{{0, 1, 2, 3, 3}}}) {
-      EXPECT_THAT([&] { DistributedDataParallel(net.ptr(), {.bucket_indices = wrong}); },
+      EXPECT_THAT([&] { DistributedDataParallel(net.ptr(), either({.bucket_indices = wrong})); },
                   ThrowsMessage<Error>(HasSubstr("each of the 4 trainable parameters once")));
     }
   });

@@ -8,6 +8,7 @@
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/setup.hpp"
+#include "either_reducer.hpp"
 #include "ranks.hpp"
 #include "seeded_net.hpp"
 
@@ -60,6 +61,9 @@ void expect_same_bits(const World& world) {
   const auto expected = gradients_of_steps(world, {.find_unused_parameters = true});
   const std::vector<std::pair<const char*, std::vector<Tensor>>> others = {
       {"in place", gradients_of_steps(world, {})},
+      {"plain", gradients_of_steps(world, {.reducer = ReducerKind::plain})},
+      {"a hook on the plain one",
+       gradients_of_steps(world, {.reducer = ReducerKind::plain}, average_of)},
       {"views", gradients_of_steps(world, {.gradient_as_bucket_view = true})},
       {"a hook", gradients_of_steps(world, {}, average_of)},
       {"a hook on views",
@@ -110,11 +114,14 @@ TEST(Gradients, AreAveragedWhereTheyAre) {
   });
 }
 
-TEST(Gradients, OfAnEarlierStepAreNotOverwritten) {
+class GradientsWith : public EitherReducer {};
+INSTANTIATE_TEST_SUITE_P(Reducers, GradientsWith, kEitherReducer, NameOfReducer());
+
+TEST_P(GradientsWith, OfAnEarlierStepAreNotOverwritten) {
   ranks::run(2, [] {
     const auto world = setup();
     auto net = column_net();
-    const auto model = DistributedDataParallel(net.ptr());
+    const auto model = DistributedDataParallel(net.ptr(), either());
     std::vector<Tensor> held, copies;
     for (int step = 0; step < 3; ++step) {
       model->zero_grad();
@@ -129,7 +136,7 @@ TEST(Gradients, OfAnEarlierStepAreNotOverwritten) {
 }
 
 // Wrapping makes buckets, and so does the second forward(): what is there stays.
-TEST(Gradients, StayWhereTheyAreUntilBackward) {
+TEST_P(GradientsWith, StayWhereTheyAreUntilBackward) {
   ranks::run(2, [] {
     const auto world = setup();
     auto net = column_net();
@@ -140,7 +147,7 @@ TEST(Gradients, StayWhereTheyAreUntilBackward) {
       return all;
     };
     auto before = gradients();
-    const auto model = DistributedDataParallel(net.ptr(), {.bucket_cap_bytes = 400});
+    const auto model = DistributedDataParallel(net.ptr(), either({.bucket_cap_bytes = 400}));
     for (int step = 0; step < 3; ++step) {
       const auto output = model->forward(rows_of(world.rank, step));
       const auto after = gradients();
@@ -151,11 +158,11 @@ TEST(Gradients, StayWhereTheyAreUntilBackward) {
   });
 }
 
-TEST(Gradients, WithAGraphOfTheirOwnAreAveraged) {
+TEST_P(GradientsWith, WithAGraphOfTheirOwnAreAveraged) {
   ranks::run(2, [] {
     const auto world = setup();
     auto linear = torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false));
-    const auto model = DistributedDataParallel(linear.ptr());
+    const auto model = DistributedDataParallel(linear.ptr(), either());
     const auto input = torch::full({1, 1}, static_cast<float>(world.rank + 1));
     model->forward(input).square().sum().backward({}, std::nullopt, /*create_graph=*/true);
     const float weight = linear->weight.item<float>();
@@ -180,7 +187,7 @@ struct FirstRankOnly : torch::autograd::Function<FirstRankOnly> {
   }
 };
 
-TEST(Gradients, ThatOneRankHasNotCountAsZero) {
+TEST_P(GradientsWith, ThatOneRankHasNotCountAsZero) {
   struct Partial : torch::nn::Module {
     Tensor forward(const Tensor& input, int64_t rank) {
       return FirstRankOnly::apply(input, weight, rank);
@@ -189,19 +196,23 @@ TEST(Gradients, ThatOneRankHasNotCountAsZero) {
   };
   ranks::run(2, [] {
     const auto world = setup();
-    const auto model = DistributedDataParallel(std::make_shared<Partial>());
+    const auto model = DistributedDataParallel(std::make_shared<Partial>(), either());
     model->forward(torch::full({2}, 6.0F), world.rank).sum().backward();
     EXPECT_TRUE(model->module()->weight.grad().equal(torch::full({2}, 3.0F)));
   });
 }
 
-TEST(Gradients, ThatAreSparseAreRefused) {
+TEST_P(GradientsWith, ThatAreSparseAreRefused) {
   ranks::run(2, [] {
     setup();
     const torch::nn::Sequential net(
         torch::nn::Embedding(torch::nn::EmbeddingOptions(9, 4).sparse(true)));
-    const auto model = DistributedDataParallel(net.ptr());
+    const auto model = DistributedDataParallel(net.ptr(), either());
     const auto loss = model->forward(torch::zeros({3}, torch::kLong)).sum();
+    if (reducer_kind() == ReducerKind::plain) {
+      EXPECT_THROW(loss.backward(), c10::Error);  // in c10d's words
+      return;
+    }
     EXPECT_THAT([&] { loss.backward(); }, ThrowsMessage<Error>(HasSubstr("of 0.weight is sparse")));
   });
 }

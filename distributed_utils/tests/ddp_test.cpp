@@ -6,6 +6,7 @@
 #include "distributed_utils/collectives.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/setup.hpp"
+#include "either_reducer.hpp"
 #include "ranks.hpp"
 
 namespace distributed_utils {
@@ -72,7 +73,7 @@ void train_beside_twin(const World& world, bool with_unused,
   Net twin(with_unused);
   torch::manual_seed(5 + world.rank);  // ranks start apart; the wrapper gives them rank 0's weights
   Net net(with_unused);
-  const auto model = DistributedDataParallel(net.ptr(), options);
+  const auto model = DistributedDataParallel(net.ptr(), either(options));
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   torch::optim::SGD twin_optimizer(twin->parameters(), 0.1);
   for (int step = 0; step < 20; ++step) {
@@ -94,49 +95,53 @@ void train_beside_twin(const World& world, bool with_unused,
   }
 }
 
-class Ddp : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Worlds, Ddp, testing::Values(1, 2, 3));
+class Ddp : public EitherReducerOnRanks {};
+INSTANTIATE_TEST_SUITE_P(Worlds, Ddp, testing::Combine(testing::Values(1, 2, 3), kEitherReducer),
+                         NameOfRanksAndReducer());
 
 TEST_P(Ddp, TrainsLikeOneRankOnAllRows) {
-  ranks::run(GetParam(), [] { train_beside_twin(setup(), false, {}); });
+  ranks::run(world_size(), [] { train_beside_twin(setup(), false, {}); });
 }
 
 TEST_P(Ddp, TrainsLikeOneRankInSeveralBuckets) {
-  ranks::run(GetParam(), [] {
+  ranks::run(world_size(), [] {
     train_beside_twin(setup(), false, {.bucket_cap_bytes = 400, .first_bucket_bytes = 100});
   });
 }
 
 TEST_P(Ddp, TrainsLikeOneRankWithGradientsAsBucketViews) {
-  ranks::run(GetParam(), [] {
+  ranks::run(world_size(), [] {
     train_beside_twin(setup(), false, {.bucket_cap_bytes = 400, .gradient_as_bucket_view = true});
   });
 }
 
 TEST_P(Ddp, TrainsLikeOneRankWithAnUnusedParameter) {
-  ranks::run(GetParam(), [] {
+  ranks::run(world_size(), [] {
     train_beside_twin(setup(), true, {.bucket_cap_bytes = 400, .find_unused_parameters = true});
   });
 }
 
-TEST(Ddp, AnUnusedParameterIsAnErrorUnlessAskedFor) {
+class DdpWith : public EitherReducer {};
+INSTANTIATE_TEST_SUITE_P(Reducers, DdpWith, kEitherReducer, NameOfReducer());
+
+TEST_P(DdpWith, AnUnusedParameterIsAnErrorUnlessAskedFor) {
   ranks::run(2, [] {
     const World world = setup();
-    const auto model = DistributedDataParallel(Net(true).ptr());
+    const auto model = DistributedDataParallel(Net(true).ptr(), either());
     const auto step = [&] { loss_of(model->forward(own_rows(0, world))).backward(); };
     step();
     EXPECT_THAT(step, ThrowsMessage<c10::Error>(HasSubstr("find_unused_parameters")));
   });
 }
 
-TEST(Ddp, NoSyncAddsUpLocallyAndTheNextBackwardAverages) {
+TEST_P(DdpWith, NoSyncAddsUpLocallyAndTheNextBackwardAverages) {
   ranks::run(3, [] {
     const World world = setup();
     torch::manual_seed(5);
     Net net(false);
     torch::manual_seed(5);
     Net twin(false);
-    const auto model = DistributedDataParallel(net.ptr(), {.bucket_cap_bytes = 400});
+    const auto model = DistributedDataParallel(net.ptr(), either({.bucket_cap_bytes = 400}));
     for (int round = 0; round < 3; ++round) {  // the first also rebuilds the buckets
       model->zero_grad();
       twin->zero_grad();
@@ -159,11 +164,11 @@ TEST(Ddp, NoSyncAddsUpLocallyAndTheNextBackwardAverages) {
 }
 
 // Ranks evaluate different numbers of batches, so a forward without gradients must not communicate.
-TEST(Ddp, AForwardWithoutGradientsMakesNoCollective) {
+TEST_P(DdpWith, AForwardWithoutGradientsMakesNoCollective) {
   ranks::run(3, [] {
     const World world = setup();
     Net net(false);
-    const auto model = DistributedDataParallel(net.ptr());
+    const auto model = DistributedDataParallel(net.ptr(), either());
     for (int step = 0; step < 2; ++step) {
       loss_of(model->forward(own_rows(step, world))).backward();
       const torch::NoGradGuard no_grad;
@@ -173,7 +178,7 @@ TEST(Ddp, AForwardWithoutGradientsMakesNoCollective) {
   });
 }
 
-TEST(Ddp, BucketsAreRebuiltAndCanBeGivenToTheNextRun) {
+TEST_P(DdpWith, BucketsAreRebuiltAndCanBeGivenToTheNextRun) {
   ranks::run(3, [] {
     const World world = setup();
     torch::manual_seed(1);
@@ -181,7 +186,7 @@ TEST(Ddp, BucketsAreRebuiltAndCanBeGivenToTheNextRun) {
                          Net net) {
       const auto model = DistributedDataParallel(
           net.ptr(),
-          {.bucket_cap_bytes = 400, .first_bucket_bytes = 100, .bucket_indices = buckets});
+          either({.bucket_cap_bytes = 400, .first_bucket_bytes = 100, .bucket_indices = buckets}));
       torch::optim::SGD optimizer(model->parameters(), 0.1);
       for (int step = first; step < last; ++step) {
         optimizer.zero_grad();
@@ -211,7 +216,7 @@ TEST(Ddp, BucketsAreRebuiltAndCanBeGivenToTheNextRun) {
   });
 }
 
-TEST(Ddp, ForwardsAnySignature) {
+TEST_P(DdpWith, ForwardsAnySignature) {
   struct Pair : torch::nn::Module {
     std::pair<Tensor, std::map<std::string, Tensor>> forward(const Tensor& input, int times,
                                                              std::vector<Tensor>& seen) {
@@ -223,7 +228,7 @@ TEST(Ddp, ForwardsAnySignature) {
   ranks::run(2, [] {
     setup();
     const auto model =
-        DistributedDataParallel(std::make_shared<Pair>(), {.find_unused_parameters = true});
+        DistributedDataParallel(std::make_shared<Pair>(), either({.find_unused_parameters = true}));
     std::vector<Tensor> seen;
     const auto [result, more] = model->forward(torch::ones({1}), 3, seen);
     EXPECT_EQ(result.item<float>(), 3);
@@ -233,7 +238,7 @@ TEST(Ddp, ForwardsAnySignature) {
   });
 }
 
-TEST(Ddp, AResultItCannotLookIntoIsAnErrorOnlyWhenItMust) {
+TEST_P(DdpWith, AResultItCannotLookIntoIsAnErrorOnlyWhenItMust) {
   struct Opaque {
     Tensor tensor;
   };
@@ -244,41 +249,41 @@ TEST(Ddp, AResultItCannotLookIntoIsAnErrorOnlyWhenItMust) {
   ranks::run(1, [] {
     setup();
     const auto module = std::make_shared<Strange>();
-    EXPECT_NO_THROW(DistributedDataParallel(module)->forward(torch::ones({1})));
-    const auto looking = DistributedDataParallel(module, {.find_unused_parameters = true});
+    EXPECT_NO_THROW(DistributedDataParallel(module, either())->forward(torch::ones({1})));
+    const auto looking = DistributedDataParallel(module, either({.find_unused_parameters = true}));
     EXPECT_THAT([&] { looking->forward(torch::ones({1})); },
                 ThrowsMessage<Error>(HasSubstr("collect_tensors")));
   });
 }
 
-TEST(Ddp, AveragesWithinItsGroup) {
+TEST_P(DdpWith, AveragesWithinItsGroup) {
   ranks::run(3, [] {
     const World world = setup();
     const auto pair = new_group({0, 2});
     if (!pair) return;
     auto linear = torch::nn::Linear(torch::nn::LinearOptions(1, 1).bias(false));
-    const auto model = DistributedDataParallel(linear.ptr(), {.group = *pair});
+    const auto model = DistributedDataParallel(linear.ptr(), either({.group = *pair}));
     model->forward(torch::full({1, 1}, static_cast<float>(world.rank))).sum().backward();
     EXPECT_EQ(linear->weight.grad().item<float>(), 1);
   });
 }
 
-TEST(Ddp, RefusesModelsThatDifferBetweenRanks) {
+TEST_P(DdpWith, RefusesModelsThatDifferBetweenRanks) {
   ranks::run(2, [] {
     const World world = setup();
     auto linear = torch::nn::Linear(3, 2 + world.rank);
-    EXPECT_ANY_THROW(DistributedDataParallel(linear.ptr()));
+    EXPECT_ANY_THROW(DistributedDataParallel(linear.ptr(), either()));
   });
 }
 
-TEST(Ddp, RefusesWhatCannotBeTrained) {
-  EXPECT_THAT([] { DistributedDataParallel(torch::nn::Linear(1, 1).ptr()); },
+TEST_P(DdpWith, RefusesWhatCannotBeTrained) {
+  EXPECT_THAT([] { DistributedDataParallel(torch::nn::Linear(1, 1).ptr(), either()); },
               ThrowsMessage<Error>(HasSubstr("setup()")));
   ranks::run(1, [] {
     setup();
     auto linear = torch::nn::Linear(1, 1);
     for (auto& parameter : linear->parameters()) parameter.requires_grad_(false);
-    EXPECT_THAT([&] { DistributedDataParallel(linear.ptr()); },
+    EXPECT_THAT([&] { DistributedDataParallel(linear.ptr(), either()); },
                 ThrowsMessage<Error>(HasSubstr("gradient")));
   });
 }

@@ -1,4 +1,4 @@
-#include "manifest.hpp"
+#include "checkpoint/manifest.hpp"
 
 #include <gmock/gmock.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "distributed_utils/error.hpp"
-#include "sha256.hpp"
+#include "files/sha256.hpp"
 
 namespace distributed_utils::detail {
 namespace {

@@ -21,15 +21,18 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // The ranks that are missing, as seen by one whose collective fails.
-std::vector<int> lost_in_a_collective() {
-  auto value = torch::ones({1});
+std::vector<int> lost_in(const std::function<void()>& collective) {
   try {
-    all_reduce(value);
+    collective();
   } catch (const std::exception& error) {
     return lost_peers(error, 5s);
   }
   ADD_FAILURE() << "the collective succeeded";
   return {};
+}
+
+std::vector<int> lost_in_a_collective() {
+  return lost_in([] { all_reduce(torch::ones({1})); });
 }
 
 TEST(Peers, OneThatDiedIsNamedByTheOthers) {
@@ -38,6 +41,25 @@ TEST(Peers, OneThatDiedIsNamedByTheOthers) {
     barrier();
     if (world.rank == 2) _exit(0);
     EXPECT_THAT(lost_in_a_collective(), ElementsAre(2));
+  });
+}
+
+// Rank 1 finds out in the world. Rank 2, which waits for rank 1 in their own group, learns of it at
+// once and does not wait for its time-out.
+TEST(Peers, OneThatDiedIsNamedByThoseWhoWaitInAnotherGroup) {
+  ranks::run(3, [] {
+    const World world = setup({.timeout = 60s});
+    const auto pair = new_group({1, 2});
+    barrier();
+    if (world.rank == 0) _exit(0);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THAT(lost_in([&] {
+                  const auto value = torch::ones({1});
+                  if (world.rank == 1) recv(value, 0);
+                  if (world.rank == 2) recv(value, 0, *pair);
+                }),
+                ElementsAre(0));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "distributed_utils/collectives.hpp"
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/setup.hpp"
+#include "either_reducer.hpp"
 #include "ranks.hpp"
 
 namespace distributed_utils {
@@ -59,11 +60,14 @@ struct Net : torch::nn::Module {
 
 Tensor input_of(int rank) { return torch::full({3}, static_cast<float>(rank + 1)); }
 
-TEST(SelfSynchronized, GradientsAreLeftAlone) {
+class SelfSynchronizedWith : public EitherReducer {};
+INSTANTIATE_TEST_SUITE_P(Reducers, SelfSynchronizedWith, kEitherReducer, NameOfReducer());
+
+TEST_P(SelfSynchronizedWith, GradientsAreLeftAlone) {
   ranks::run(3, [] {
     const auto world = setup();
     const auto net = std::make_shared<Net>(true);
-    const auto model = DistributedDataParallel(net);
+    const auto model = DistributedDataParallel(net, either());
     EXPECT_TRUE(net->scale->own.equal(torch::zeros({3}))) << "begins as on rank 0";
     int64_t sent = 0;
     model->register_comm_hook([&](const Group& group, c10d::GradBucket& bucket) {
@@ -81,12 +85,12 @@ TEST(SelfSynchronized, GradientsAreLeftAlone) {
   });
 }
 
-TEST(SelfSynchronized, BuffersAreLeftAlone) {
+TEST_P(SelfSynchronizedWith, BuffersAreLeftAlone) {
   ranks::run(2, [] {
     const auto world = setup();
     for (const bool with_common : {false, true}) {  // false: nothing else has a gradient
       const auto net = std::make_shared<Net>(with_common);
-      const auto model = DistributedDataParallel(net);
+      const auto model = DistributedDataParallel(net, either());
       EXPECT_EQ(net->scale->constant.item<float>(), 0) << "begins as on rank 0";
       for (const auto& buffer : net->buffers()) buffer.fill_(5 + world.rank);
       model->forward(input_of(world.rank)).sum().backward();
@@ -98,20 +102,20 @@ TEST(SelfSynchronized, BuffersAreLeftAlone) {
 }
 
 // So that a run that averages all of them can take the buckets of one that does not.
-TEST(SelfSynchronized, BucketsNameAllParameters) {
+TEST_P(SelfSynchronizedWith, BucketsNameAllParameters) {
   ranks::run(2, [] {
     const auto world = setup();
     const auto net = std::make_shared<Net>(true);
     const auto alone = new_group({0});
     if (alone) {
       const auto model =
-          DistributedDataParallel(net, {.group = *alone, .bucket_indices = {{0}, {1}}});
+          DistributedDataParallel(net, either({.group = *alone, .bucket_indices = {{0}, {1}}}));
       EXPECT_EQ(net->scale->ranks, 1) << "there is nobody to average with";
       EXPECT_THAT(model->bucket_indices(), ElementsAre(ElementsAre(0), ElementsAre(1)));
     }
     for (const std::vector<std::vector<size_t>>& given :
          {std::vector<std::vector<size_t>>{}, {{1, 0}}, {{0}, {1}}}) {
-      const auto model = DistributedDataParallel(net, {.bucket_indices = given});
+      const auto model = DistributedDataParallel(net, either({.bucket_indices = given}));
       for (int step = 0; step < 3; ++step) {
         EXPECT_THAT(model->bucket_indices(), ElementsAre(ElementsAre(1), ElementsAre(0)));
         model->forward(input_of(world.rank)).sum().backward();
@@ -121,10 +125,10 @@ TEST(SelfSynchronized, BucketsNameAllParameters) {
   });
 }
 
-TEST(SelfSynchronized, MayBeAllThereIs) {
+TEST_P(SelfSynchronizedWith, MayBeAllThereIs) {
   ranks::run(2, [] {
     setup();
-    const auto model = DistributedDataParallel(std::make_shared<Net>(false));
+    const auto model = DistributedDataParallel(std::make_shared<Net>(false), either());
     EXPECT_THAT(model->bucket_indices(), ElementsAre(ElementsAre(0)));
     EXPECT_THAT(model->settle_buckets(), ElementsAre(ElementsAre(0)));
   });

@@ -20,12 +20,14 @@
 /// A checkpoint is a folder of its own, <directory>/step-000001200, with
 ///   model.safetensors      state_dict(model)                          (written by rank 0)
 ///   optimizer.safetensors  optimizer_state_dict(optimizer, model)     (written by rank 0)
+///   model-<r>.safetensors, optimizer-<r>.safetensors: where placements(model) says that ranks
+///                          hold different pieces, those that rank r holds and no lower rank
 ///   rank-<r>.safetensors   each rank's: "generator.cpu", "generator.cuda", and rank_state under
 ///                          "state.<name>"
 ///   manifest.json          JSON, written last. format: 1; step; world_size; scalars; files: name,
 ///                          size in bytes, sha256 (that of sha256sum); tensors: file, name, dtype,
 ///                          global_shape, and the offset and local_shape of the part that the file
-///                          holds (today: the whole); bucket_indices: of the
+///                          holds; bucket_indices: of the
 ///                          DistributedDataParallel; and, as the last entry, sha256 of all the
 ///                          text before it.
 /// All of it is written into a hidden folder beside it, .step-000001200.tmp, file by file and each
@@ -60,7 +62,7 @@ namespace distributed_utils {
 using Scalar = std::variant<int64_t, double, std::string>;
 using Scalars = std::map<std::string, Scalar>;
 
-/// A checkpoint that was read and found whole. Its tensors stay in memory until restore().
+/// A checkpoint that was read and found whole. Its whole tensors stay in memory until restore().
 class Checkpoint {
  public:
   /// An empty one, of a run that starts anew.
@@ -100,8 +102,11 @@ class Checkpoint {
 
   /// Puts model, optimizer and this rank's random number generators into the state that was saved;
   /// every rank of the group calls it. Buffers become rank 0's, as in the next training forward.
-  /// Frees the tensors, so it works once. An empty one does nothing. Throws Error on all ranks, and
-  /// changes nothing, if model or optimizer are not of the kind, names and shapes that were saved.
+  /// Frees the tensors, so it works once. An empty one does nothing. A rank that holds a part of a
+  /// tensor gets that part, whatever the number of ranks and the parts were when it was saved; of
+  /// tensors in parts it reads the elements that it needs, now, so the checkpoint must still be
+  /// there. Throws Error on all ranks, and changes nothing, if model or optimizer are not of the
+  /// kind, names and shapes that were saved, and if an element is in no file.
   ///
   /// Generators: torch's default one on the CPU and that of the model's GPU. Where a rank has no
   /// saved state, because the number of ranks or the device is another, they are seeded with the

@@ -4,32 +4,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <torch/csrc/distributed/c10d/Types.hpp>
-#include <torch/csrc/distributed/c10d/Work.hpp>
-#include <vector>
 
 #include "distributed_utils/process_group.hpp"
+#include "distributed_utils/work.hpp"
 
 namespace distributed_utils {
 
 /// ReduceOp::SUM, AVG, MIN, MAX and more.
 using c10d::ReduceOp;
-
-/// A collective under way. The tensor it works on must not be touched before wait() returned.
-class Work {
- public:
-  Work(c10::intrusive_ptr<c10d::Work> work, at::Tensor result, at::Tensor buffer)
-      : work_(std::move(work)), result_(std::move(result)), buffer_(std::move(buffer)) {}
-
-  /// Returns when the result is there (on a GPU: when work queued after it will see it). Throws
-  /// what went wrong. Calling it again does nothing.
-  void wait();
-  bool is_completed() const;
-
- private:
-  c10::intrusive_ptr<c10d::Work> work_;
-  at::Tensor result_;  // where the caller wants it
-  at::Tensor buffer_;  // where the backend, which needs contiguous memory, puts it
-};
 
 /// Every rank's tensor becomes the reduction of all of them, in place, contiguous or not. AVG needs
 /// floating point; throws Error otherwise.
@@ -51,6 +33,9 @@ at::Tensor all_gather(const at::Tensor& tensor, const Group& group = {});
 /// if the first dimension cannot be divided by the number of ranks.
 at::Tensor reduce_scatter(const at::Tensor& tensor, ReduceOp op = ReduceOp::SUM,
                           const Group& group = {});
+/// The same into `result`, of this part's shape and the tensor's type, contiguous or not.
+[[nodiscard]] Work reduce_scatter_async(const at::Tensor& result, const at::Tensor& tensor,
+                                        ReduceOp op = ReduceOp::SUM, const Group& group = {});
 
 /// Returns once every rank of the group has called it.
 void barrier(const Group& group = {});

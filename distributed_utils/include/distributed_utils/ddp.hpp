@@ -11,9 +11,16 @@
 #include <vector>
 
 #include "distributed_utils/comm_hooks.hpp"
+#include "distributed_utils/placement.hpp"
 #include "distributed_utils/process_group.hpp"
 
 namespace distributed_utils {
+
+/// How gradients travel. Both give the same bits.
+enum class ReducerKind {
+  in_place,  ///< averaged where they are, without c10d's copies into buckets and back
+  plain,     ///< as c10d::Reducer does it, and Python with it
+};
 
 struct DistributedDataParallelOptions {
   Group group = {};                      ///< whose ranks average; empty: the world
@@ -30,6 +37,8 @@ struct DistributedDataParallelOptions {
   /// they are. A resumed run that is to repeat another's bits takes that run's settle_buckets():
   /// which elements travel together decides in which order ranks add them up.
   std::vector<std::vector<size_t>> bucket_indices = {};
+  /// find_unused_parameters and gradient_as_bucket_view always take the plain one.
+  ReducerKind reducer = ReducerKind::in_place;
 };
 
 /// What does not depend on the wrapped module's type. An ordinary module whose one child, "module",
@@ -37,11 +46,12 @@ struct DistributedDataParallelOptions {
 ///
 /// The algorithm is c10d::Reducer's (Li et al., PyTorch Distributed, VLDB 2020, section 3.2):
 /// backward() starts the all-reduce of each bucket of gradients, last layer first, as soon as all
-/// of it is ready, and goes on. Large gradients are averaged where they are, the others of a bucket
-/// in one tensor, of which they stay parts. Forward passes without gradients make no collective, so
-/// ranks may evaluate different numbers of batches. A group of one rank communicates nothing at
-/// all. What modules keep alike themselves (self_synchronized.hpp) is left to them.
-class DistributedDataParallelBase : public torch::nn::Module {
+/// of it is ready, and goes on. With ReducerKind::in_place large gradients are averaged where they
+/// are, the others of a bucket in one tensor, of which they stay parts. Forward passes without
+/// gradients make no collective, so ranks may evaluate different numbers of batches. A group of one
+/// rank communicates nothing at all. What modules keep alike themselves (self_synchronized.hpp) is
+/// left to them.
+class DistributedDataParallelBase : public torch::nn::Module, public Placed {
  public:
   ~DistributedDataParallelBase() override;
 
@@ -73,7 +83,10 @@ class DistributedDataParallelBase : public torch::nn::Module {
 
   /// The buckets of all later steps: rebuilds now what the next forward would rebuild. Empty before
   /// the first backward(), while nobody knows them. Every rank calls it, between two steps.
-  std::vector<std::vector<size_t>> settle_buckets();
+  std::vector<std::vector<size_t>> settle_buckets() override;
+
+  /// The wrapped module's, whole and replicated.
+  std::vector<Placement> placements() const override;
 
   std::shared_ptr<torch::nn::Module> wrapped_module() const { return wrapped_; }
 

@@ -1,13 +1,17 @@
 #pragma once
 /// Everything of the library at once.
+#include "distributed_utils/block.hpp"
 #include "distributed_utils/checkpoint.hpp"
 #include "distributed_utils/collectives.hpp"
 #include "distributed_utils/comm_hooks.hpp"
 #include "distributed_utils/ddp.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
+#include "distributed_utils/mesh.hpp"
 #include "distributed_utils/optimizer_state.hpp"
 #include "distributed_utils/peers.hpp"
+#include "distributed_utils/placement.hpp"
+#include "distributed_utils/point_to_point.hpp"
 #include "distributed_utils/print.hpp"
 #include "distributed_utils/process_group.hpp"
 #include "distributed_utils/safetensors.hpp"
@@ -16,3 +20,4 @@
 #include "distributed_utils/self_synchronized.hpp"
 #include "distributed_utils/setup.hpp"
 #include "distributed_utils/stop_signal.hpp"
+#include "distributed_utils/work.hpp"

@@ -10,8 +10,8 @@ namespace distributed_utils {
 /// longer there: its connection closed, or the time-out of setup() passed. Every rank whose
 /// collective failed calls this, once; those that do not within `patience` are returned, in order.
 /// Empty for other errors, and where nobody is missing (the ranks waited in collectives that do not
-/// fit together). Breaks off this rank's connections, so that others learn of the failure at once:
-/// after it, no collective succeeds.
+/// fit together). Breaks off this rank's connections in all groups, so that others learn of the
+/// failure at once: after it, no collective succeeds.
 std::vector<int> lost_peers(const std::exception& error,
                             std::chrono::milliseconds patience = std::chrono::seconds(5));
 

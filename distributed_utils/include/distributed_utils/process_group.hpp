@@ -17,7 +17,8 @@ bool is_initialized();
 /// The group of all ranks. Throws Error before setup().
 Group world_group();
 
-/// `group`, or the world if it is empty. Throws Error before setup().
+/// `group`, or the world if it is empty. Throws Error before setup(), and for a group that
+/// destroy_process_group() has shut down. All functions of this library that take a Group ask this.
 Group group_or_world(const Group& group);
 
 /// This rank within the group; 0 when there is no process group at all, as in a serial program.
@@ -28,12 +29,14 @@ int get_world_size(const Group& group = {});
 
 /// A new group of these ranks of the world, in this order. Every rank of the world must call it, in
 /// the same order among other new_group calls; one that is not in `ranks` gets nullopt.
-/// Throws Error for an empty list, a rank outside the world, or a rank named twice.
+/// Throws Error for an empty list, a rank outside the world, or a rank named twice. The library
+/// keeps the group until destroy_process_group().
 std::optional<Group> new_group(const std::vector<int>& ranks);
 
-/// Shuts the world down and forgets it, so that setup() could be called again. All ranks call it,
-/// after their last collective; groups made by new_group must no longer be used. Without a process
-/// group it does nothing. A program that never calls it still ends cleanly.
+/// Shuts down all groups, the last one made first and the world at the end, and forgets them, so
+/// that setup() could be called again. All ranks call it, after their last collective. A Group that
+/// is still held is of no use any more: using it is an Error. Without a process group this does
+/// nothing. A program that never calls it still ends cleanly.
 void destroy_process_group();
 
 }  // namespace distributed_utils

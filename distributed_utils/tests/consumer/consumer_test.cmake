@@ -15,7 +15,7 @@ function(run title)
 endfunction()
 
 file(REMOVE_RECURSE "${WORK}")
-file(MAKE_DIRECTORY "${WORK}")
+file(MAKE_DIRECTORY "${WORK}/module")
 run("install" "${CMAKE_COMMAND}" --install "${BUILD}" --component distributed_utils --prefix "${WORK}/prefix")
 # Moved, because a package that only works where it was built is none.
 file(RENAME "${WORK}/prefix" "${WORK}/moved")
@@ -38,6 +38,19 @@ endif()
 run("configure" "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/project" -B "${WORK}/build" ${options}
   "-DCMAKE_PREFIX_PATH=${WORK}/moved" "-DLIBTORCH_ROOT=${LIBTORCH}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
   -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
+# On clusters modules set the environment variable instead, and there is no LibTorch elsewhere. A link, so
+# that it is not the one that python3 knows.
+file(CREATE_LINK "${LIBTORCH}" "${WORK}/module/torch" SYMBOLIC)
+foreach(prefix "${WORK}/module" "${WORK}/module/torch" "${WORK}/module/torch/share/cmake")
+  file(REMOVE_RECURSE "${WORK}/environment")
+  run("configure with CMAKE_PREFIX_PATH of the environment: ${prefix}"
+    "${CMAKE_COMMAND}" -E env "CMAKE_PREFIX_PATH=/nowhere:${WORK}/moved:${prefix}"
+    "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/project" -B "${WORK}/environment" ${options})
+  file(STRINGS "${WORK}/environment/CMakeCache.txt" found REGEX "^LIBTORCH_ROOT:")
+  if(NOT found MATCHES "=${WORK}/module/torch$")
+    message(FATAL_ERROR "LibTorch of ${prefix} was to be found, not ${found}")
+  endif()
+endforeach()
 run("build" "${CMAKE_COMMAND}" --build "${WORK}/build")
 
 set(program "${WORK}/build/consumer" "${WORK}/model.safetensors")

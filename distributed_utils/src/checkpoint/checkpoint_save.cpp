@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "checkpoint/checkpoint_directory.hpp"
+#include "checkpoint/checkpoint_files.hpp"
+#include "checkpoint/generator_state.hpp"
+#include "checkpoint/pieces.hpp"
+#include "checkpoint/saved_tensors.hpp"
+#include "distributed_utils/checkpoint.hpp"
+#include "distributed_utils/error.hpp"
+#include "distributed_utils/placement.hpp"
+#include "group/together.hpp"
+
+namespace distributed_utils {
+namespace {
+
+using detail::FileEntry;
+using Descriptions = std::vector<std::string>;
+
+StateDict rank_tensors(const torch::nn::Module& model, const StateDict& rank_state) {
+  StateDict tensors = detail::generator_states(model);
+  for (const auto& [name, tensor] : rank_state) tensors.emplace("state." + name, tensor);
+  return tensors;
+}
+
+/// What a rank tells the others before it writes: the step, and which pieces of model and optimizer
+/// it holds that may not be everybody's.
+std::string announce(int64_t step, const std::vector<Placement>& model,
+                     const std::vector<Placement>& optimizer) {
+  nlohmann::json text = {{"step", step}, {"model", Descriptions()}, {"optimizer", Descriptions()}};
+  for (const auto& piece : model) {
+    if (!piece.replicated) text["model"].push_back(detail::describe(piece));
+  }
+  for (const auto& piece : optimizer) {
+    if (!piece.replicated) text["optimizer"].push_back(detail::describe(piece));
+  }
+  return text.dump();
+}
+
+/// What all ranks have announced.
+struct Announced {
+  std::vector<Descriptions> model, optimizer;  // by rank
+};
+
+/// Throws Error, the same on all ranks, if they save different steps.
+Announced read_announced(const std::vector<std::string>& texts) {
+  Announced result;
+  std::vector<int64_t> steps;
+  for (const auto& text : texts) {
+    const auto from = nlohmann::json::parse(text);
+    steps.push_back(from.at("step"));
+    result.model.push_back(from.at("model"));
+    result.optimizer.push_back(from.at("optimizer"));
+  }
+  for (size_t rank = 1; rank < steps.size(); ++rank) {
+    if (steps[rank] == steps[0]) continue;
+    throw Error(fmt::format(
+        "Checkpoints::save: rank 0 saves step {}, but rank {} saves step {}. Mend: call "
+        "it on all ranks after the same step.",
+        steps[0], rank, steps[rank]));
+  }
+  return result;
+}
+
+/// The files in which this rank writes what it holds of a model or an optimizer: replicated tensors
+/// in `name`, which only rank 0 writes, and its parts of others in a file of its own.
+std::vector<FileEntry> write_pieces(const std::filesystem::path& folder, const std::string& name,
+                                    const std::vector<Placement>& pieces, int rank,
+                                    const std::vector<Descriptions>& announced) {
+  std::vector<Placement> whole, parts;
+  for (auto& piece : detail::pieces_to_write(pieces, rank, announced)) {
+    (piece.replicated ? whole : parts).push_back(std::move(piece));
+  }
+  std::vector<FileEntry> files;
+  if (rank == 0) files.push_back(detail::write_tensors(folder, name, whole));
+  if (!parts.empty()) {
+    files.push_back(detail::write_tensors(folder, detail::part_file(name, rank), parts));
+  }
+  return files;
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(std::filesystem::path directory, const CheckpointOptions& options)
+    : directory_(std::move(directory)), options_(options) {
+  if (options.keep < 1) {
+    throw Error(
+        fmt::format("Checkpoints: keep {}, which would keep none. Mend: 1 or more.", options.keep));
+  }
+}
+
+void Checkpoints::save(int64_t step, torch::nn::Module& model,
+                       const torch::optim::Optimizer& optimizer, const Scalars& scalars,
+                       const StateDict& rank_state) {
+  const Group& group = options_.group;
+  const int rank = get_rank(group);
+  const auto folder = detail::temporary_folder(directory_, step);
+  detail::Manifest manifest = {.step = step,
+                               .world_size = get_world_size(group),
+                               .scalars = scalars,
+                               .files = {},
+                               .bucket_indices = {},
+                               .sha256 = {}};
+  if (auto* placed = dynamic_cast<Placed*>(&model)) {
+    manifest.bucket_indices = placed->settle_buckets();
+  }
+  std::vector<Placement> model_pieces, optimizer_pieces;
+  Announced announced;
+  const auto begin = [&] {
+    if (step < 0) throw Error(fmt::format("Checkpoints::save: step {} is less than 0.", step));
+    if (rank == 0) detail::begin_checkpoint(directory_, step, !existed_);
+    model_pieces = placements(model);
+    optimizer_pieces = detail::optimizer_placements(optimizer, model);
+    return announce(step, model_pieces, optimizer_pieces);
+  };
+  const auto write = [&] {
+    auto files = write_pieces(folder, detail::kModelFile, model_pieces, rank, announced.model);
+    for (auto& file : write_pieces(folder, detail::kOptimizerFile, optimizer_pieces, rank,
+                                   announced.optimizer)) {
+      files.push_back(std::move(file));
+    }
+    files.push_back(
+        detail::write_tensors(folder, detail::rank_file(rank),
+                              detail::whole_placements(rank_tensors(model, rank_state))));
+    return detail::to_text(files);
+  };
+  const auto commit = [&] {
+    if (rank == 0) {
+      detail::write_manifest(folder, manifest);
+      detail::commit_checkpoint(directory_, step);
+    }
+    return std::string();
+  };
+  try {
+    announced = read_announced(detail::together(group, begin));
+    for (const auto& text : detail::together(group, write)) {
+      const auto files = detail::files_from_text(text);
+      manifest.files.insert(manifest.files.end(), files.begin(), files.end());
+    }
+    detail::together(group, commit);
+  } catch (...) {
+    // Nobody writes any more: all ranks are past what failed.
+    if (rank == 0) detail::discard_checkpoint(directory_, step);
+    throw;
+  }
+  existed_ = true;
+  if (rank == 0) detail::prune_checkpoints(directory_, options_.keep);
+}
+
+}  // namespace distributed_utils
