@@ -34,11 +34,12 @@ const Course& small_course() {
     todo(3, "02_b", "THREE");
     write_file(folder.path() / "order.yaml", "chapters: [small]\n");
     write_file(folder.path() / "findings.yaml", "findings: {lost: {what: It is lost., why: x}}\n");
-    write_file(folder.path() / "small" / "chapter.yaml",
-               "files: {train.cpp: program, job.sbatch: job}\n"
-               "task: a\nworlds: [[0]]\nsteps:\n  - {name: 01_a, title: A, intro: A., run: a, "
-               "todos: [1]}\n"
-               "  - {name: 02_b, title: B, intro: B., run: b, todos: [2, 3]}\n");
+    write_file(
+        folder.path() / "small" / "chapter.yaml",
+        "files: {train.cpp: program, job.sbatch: job}\n"
+        "task: a\nworlds: [[0]]\nrules: {}\nsteps:\n  - {name: 01_a, title: A, intro: A., run: a, "
+        "todos: [1]}\n"
+        "  - {name: 02_b, title: B, intro: B., run: b, todos: [2, 3]}\n");
     write_file(folder.path() / "small" / "train.cpp",
                "//@header\nint main() {  //@main\n  //@todo 1\n#if ONE\n  one(1,  //@one\n"
                "      2);  //@one\n#endif\n  //@todo 2\n#if TWO\n  two(2, 2);  //@two\n#endif\n"

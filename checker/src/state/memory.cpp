@@ -114,4 +114,17 @@ std::string remember(const Project& project, const Course& course, const Report&
   return remark;
 }
 
+void follow(const Project& project, const std::string& file, const std::string& old_fingerprint,
+            const std::string& new_fingerprint) {
+  std::string ignored;
+  auto memory = read_memory(project, ignored);
+  if (!memory) return;
+  for (auto& [key, entry] : memory->at("todos").items()) {
+    if (!entry.is_object() || text_in(entry, "file") != file) continue;
+    if (text_in(entry, "fingerprint") == old_fingerprint) entry["fingerprint"] = new_fingerprint;
+  }
+  write_file(memory_file(project),
+             memory->dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
 }  // namespace checker

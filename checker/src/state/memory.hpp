@@ -32,4 +32,9 @@ Memory recall(const Project& project);
 std::string remember(const Project& project, const Course& course, const Report& report,
                      const Fingerprints& fingerprints);
 
+/// The file has another text now that stands as the old one did: an edit was carried over into a
+/// newer version of the course. Verdicts on the old text count for the new one.
+void follow(const Project& project, const std::string& file, const std::string& old_fingerprint,
+            const std::string& new_fingerprint);
+
 }  // namespace checker

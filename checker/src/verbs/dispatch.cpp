@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 26> table{
+constexpr std::array<Verb, 27> table{
     {{"start", "set everything up, train the first step and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -19,6 +19,7 @@ constexpr std::array<Verb, 26> table{
      {"slides", "build and serve the slides, or open the one about a TODO", run_slides},
      {"diff", "show the solution: what differs from your file", run_diff},
      {"reset", "write a step as it was given, and keep your file beside it", run_reset},
+     {"upgrade", "take the newest version of the course, and keep your edits", run_upgrade},
      {"list", "show the steps and how their TODOs stand", run_list},
      {"progress", "show how far you are", run_progress},
      {"run", "build one step and run its ranks on this machine", run_run},

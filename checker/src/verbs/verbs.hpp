@@ -20,6 +20,7 @@ int run_hint(const Project& project, const Arguments& arguments);
 int run_slides(const Project& project, const Arguments& arguments);
 int run_diff(const Project& project, const Arguments& arguments);
 int run_reset(const Project& project, const Arguments& arguments);
+int run_upgrade(const Project& project, const Arguments& arguments);
 int run_list(const Project& project, const Arguments& arguments);
 int run_progress(const Project& project, const Arguments& arguments);
 int run_run(const Project& project, const Arguments& arguments);
