@@ -24,7 +24,7 @@ class BoxTest : public testing::BoxedTest {
     own_ = folder_.path() / "own";
     write_file(shown_ / "file", "what is shown");
     write_file(folder_.path() / "secret", "what is not");
-    box_.give(own_);
+    box_.hand_over(own_);
   }
 
   Captured run(const std::string& script, const BoxLimits& limits = {}) const {

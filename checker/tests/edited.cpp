@@ -10,7 +10,7 @@ namespace checker {
 
 namespace {
 
-WorkPiece piece_of(const Course& course, const EditedSolution& edited) {
+CachedProgram piece_of(const Course& course, const EditedSolution& edited) {
   const auto& step = course.step(edited.step);
   const auto& file = course.program_of(step);
   auto text = render(course, file, step, Rendering::solution);
@@ -23,11 +23,11 @@ WorkPiece piece_of(const Course& course, const EditedSolution& edited) {
   return {edited.name, {{file.name, text}}};
 }
 
-std::vector<WorkPiece> built(const Project& project, const Course& course,
-                             const std::vector<EditedSolution>& all) {
-  std::vector<WorkPiece> pieces;
+std::vector<CachedProgram> built(const Project& project, const Course& course,
+                                 const std::vector<EditedSolution>& all) {
+  std::vector<CachedProgram> pieces;
   for (const auto& edited : all) pieces.push_back(piece_of(course, edited));
-  Workshop(project, /*builds=*/true).build(pieces);
+  BuildCache(project, /*builds=*/true).build(pieces);
   return pieces;
 }
 
@@ -42,7 +42,7 @@ EditedSolutions::EditedSolutions(const std::vector<EditedSolution>& all)
 }
 
 Report EditedSolutions::judge(const std::string& name, const std::vector<int>& worlds) {
-  const auto piece = std::ranges::find(pieces_, name, &WorkPiece::name);
+  const auto piece = std::ranges::find(pieces_, name, &CachedProgram::name);
   if (piece == pieces_.end()) throw Error("no edited solution is called " + name);
   if (piece->program.empty()) throw Error(join(piece->output, "\n"));
   CheckOptions options;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "judge/build_cache.hpp"
 #include "judge/check.hpp"
-#include "judge/workshop.hpp"
 
 namespace checker {
 
@@ -31,7 +31,7 @@ class EditedSolutions {
   Project project_;
   Course course_;
   std::map<std::string, std::string> steps_;  ///< by name
-  std::vector<WorkPiece> pieces_;
+  std::vector<CachedProgram> pieces_;
   ForkServers servers_;
 };
 

@@ -86,7 +86,7 @@ TEST(Features, OfTheRulesAreThoseOfTodos) {
 
 TEST(Features, UnknownOnesAreExpectedOfNobody) {
   const Trial trial{};
-  const WorldTruth truth{};
+  const ExpectedWorld truth{};
   const Plan plan;
   const Scene scene{trial, truth, plan, course(), course().step("04"), {"DDP"}, {}};
   EXPECT_TRUE(scene.expects(feature::ddp));
@@ -111,15 +111,15 @@ TEST(Rules, OfEveryChapterAreKnown) {
               ThrowsMessage<Error>(HasSubstr("no stage nmubers, did you mean numbers?")));
 }
 
-WorldTruth three_epochs() {
-  WorldTruth truth;
+ExpectedWorld three_epochs() {
+  ExpectedWorld truth;
   truth.training = {2.9, 2.5, 2.2};
   truth.validation = {2.6, 2.4, 2.1};
   truth.test = 2.05;
   return truth;
 }
 
-std::string wrong(const std::string& line, const WorldTruth& truth) {
+std::string wrong(const std::string& line, const ExpectedWorld& truth) {
   const auto problem = rules::wrong_wording(line, truth);
   return problem ? problem->name : "";
 }

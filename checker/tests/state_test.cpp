@@ -67,7 +67,7 @@ TEST_F(StateTest, AnEditAfterTheVerdictIsSeen) {
   const auto all = now();
   EXPECT_EQ(all.at(4).state, State::not_judged);
   EXPECT_EQ(all.at(4).note, "changed since it was judged");
-  EXPECT_TRUE(all.at(4).calls());
+  EXPECT_TRUE(all.at(4).needs_work());
   EXPECT_EQ(all.at(8).note, "") << "another step's file";
 }
 

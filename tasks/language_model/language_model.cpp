@@ -32,12 +32,12 @@ class LanguageModel : public Task {
         batch_size_(options.batch_size),
         settings_(settings),
         data_(load_data(options, settings)) {
-    marks_.emplace_back("unigram",
-                        unigram_cross_entropy(data_.train, data_.validation, data_.vocabulary));
-    if (data_.floor) marks_.emplace_back("entropy floor", *data_.floor);
+    baselines_.emplace_back("unigram",
+                            unigram_cross_entropy(data_.train, data_.validation, data_.vocabulary));
+    if (data_.floor) baselines_.emplace_back("entropy floor", *data_.floor);
   }
 
-  Marks marks() const override { return marks_; }
+  Baselines baselines() const override { return baselines_; }
 
  private:
   std::shared_ptr<const Dataset::Source> new_source(std::string_view split) const override {
@@ -48,7 +48,7 @@ class LanguageModel : public Task {
     std::string text =
         fmt::format("{:.3f} nats a word (perplexity {:.1f}", mean_loss, std::exp(mean_loss));
     const char* separator = "; ";
-    for (const auto& [name, value] : marks_) {
+    for (const auto& [name, value] : baselines_) {
       text += fmt::format("{}{} {:.3f}", separator, name, value);
       separator = ", ";
     }
@@ -129,7 +129,7 @@ class LanguageModel : public Task {
   mutable std::shared_ptr<operators::NarrowCopies> copies_;
   Settings settings_;
   Data data_;
-  Marks marks_;
+  Baselines baselines_;
 };
 
 std::shared_ptr<Task> make(const Options& options, const Config& config) {

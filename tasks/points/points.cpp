@@ -33,7 +33,7 @@ class HeightsOfPoints : public Task {
               .type = wants_fp16(config) ? torch::kHalf : options.precision} {}
 
   std::vector<std::string> splits() const override { return split_names(); }
-  Marks marks() const override { return {}; }
+  Baselines baselines() const override { return {}; }
 
  private:
   std::shared_ptr<const Dataset::Source> new_source(std::string_view split) const override {

@@ -55,7 +55,7 @@ TEST(Loss, AddsUpExactly) {
 class Echo : public Task {
  public:
   Echo() : Task(torch::kDouble) {}
-  Marks marks() const override { return {}; }
+  Baselines baselines() const override { return {}; }
 
  private:
   std::shared_ptr<const Dataset::Source> new_source(std::string_view) const override {

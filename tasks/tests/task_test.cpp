@@ -38,7 +38,7 @@ struct Linear : Model {
 class Fit : public Task {
  public:
   explicit Fit(torch::Dtype precision) : Task(precision) {}
-  Marks marks() const override { return {}; }
+  Baselines baselines() const override { return {}; }
 
  private:
   std::shared_ptr<const Dataset::Source> new_source(std::string_view) const override {

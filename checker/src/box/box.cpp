@@ -24,7 +24,7 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
 }
 
 // The machine's programs and libraries, and what the loader and compilers look up.
-std::vector<std::string> system_mounts() {
+std::vector<std::string> system_mount_words() {
   std::vector<std::string> mounts{"--ro-bind", "/usr", "/usr"};
   for (const char* name : {"/bin", "/sbin", "/lib", "/lib64", "/lib32"}) {
     if (fs::is_symlink(name)) {
@@ -84,21 +84,21 @@ std::vector<std::string> limited(const BoxLimits& limits, bool memory_is_counted
 std::vector<std::string> through(const ControlGroup* group) {
   if (!group) return {};
   std::string script;
-  for (const auto& door : group->doors()) script += "echo $$ > '" + door.string() + "' && ";
+  for (const auto& door : group->procs_files()) script += "echo $$ > '" + door.string() + "' && ";
   return {"sh", "-c", script + R"(exec "$@")", "sh"};
 }
 
 }  // namespace
 
-std::vector<std::string> Box::mounts(const Sight& sight) const {
-  auto words = system_mounts();
+std::vector<std::string> Box::mount_words(const Mounts& mounts) const {
+  auto words = system_mount_words();
   append(words, {"--proc", "/proc", "--dev", "/dev"});
   // Before all that may lie in them: whoever only wants to try clones a course into /tmp.
-  if (sight.scratch.empty()) {
+  if (mounts.scratch.empty()) {
     append(words, {"--dir", "/tmp"});
   } else {
     for (const char* place : {"/tmp", "/dev/shm"}) {
-      append(words, {"--bind", sight.scratch.string(), place});
+      append(words, {"--bind", mounts.scratch.string(), place});
     }
   }
   std::set<fs::path> made;
@@ -123,9 +123,9 @@ std::vector<std::string> Box::mounts(const Sight& sight) const {
   for (const auto& path : options_.system) {
     if (is_hidden(path)) show("--ro-bind", path);
   }
-  for (const auto& path : sight.read_only) show("--ro-bind", path);
-  for (const auto& path : sight.writable) show("--bind", path);
-  for (const auto& [path, name] : sight.renamed) {
+  for (const auto& path : mounts.read_only) show("--ro-bind", path);
+  for (const auto& path : mounts.writable) show("--bind", path);
+  for (const auto& [path, name] : mounts.renamed) {
     append(words, {"--ro-bind", path.string(), name.string()});
   }
   // Made by bubblewrap in memory, without a limit.
@@ -133,7 +133,7 @@ std::vector<std::string> Box::mounts(const Sight& sight) const {
   return words;
 }
 
-Command Box::around(const Command& command, const Sight& sight,
+Command Box::around(const Command& command, const Mounts& mounts,
                     const std::vector<std::string>& before) const {
   const auto& on = options_.protections;
   Command boxed;
@@ -144,7 +144,7 @@ Command Box::around(const Command& command, const Sight& sight,
   append(boxed.arguments, kAlone);
   if (on.processes) append(boxed.arguments, {"--unshare-pid", "--die-with-parent"});
   append(boxed.arguments,
-         on.sight ? mounts(sight) : std::vector<std::string>{"--dev-bind", "/", "/"});
+         on.sight ? mount_words(mounts) : std::vector<std::string>{"--dev-bind", "/", "/"});
   append(boxed.arguments, {"--chdir", command.directory.empty() ? "/" : command.directory.string(),
                            "--setenv", "HOME", "/tmp"});
   for (const auto& entry : command.environment) {
@@ -158,7 +158,7 @@ Command Box::around(const Command& command, const Sight& sight,
   return boxed;
 }
 
-std::vector<std::string> Box::becoming_nobody(const BoxLimits& limits) const {
+std::vector<std::string> Box::as_sandboxed_user(const BoxLimits& limits) const {
   const auto& on = options_.protections;
   std::vector<std::string> words;
   if (on.rights) append(words, as_user(options_.user));
@@ -166,33 +166,33 @@ std::vector<std::string> Box::becoming_nobody(const BoxLimits& limits) const {
   return words;
 }
 
-Command Box::wrap(const Command& command, const Sight& sight, const BoxLimits& limits) const {
+Command Box::wrap(const Command& command, const Mounts& mounts, const BoxLimits& limits) const {
   std::vector<std::string> before;
   if (options_.protections.rights) append(before, without_rights());
   before.emplace_back("--");
-  append(before, becoming_nobody(limits));
-  return around(command, sight, before);
+  append(before, as_sandboxed_user(limits));
+  return around(command, mounts, before);
 }
 
-Command Box::wrap_keeper(const Command& command, const Sight& sight) const {
+Command Box::wrap_supervisor(const Command& command, const Mounts& mounts) const {
   const auto id = std::to_string(options_.user);
-  write_file(sight.scratch / "passwd",
+  write_file(mounts.scratch / "passwd",
              "root:x:0:0::/tmp:/bin/sh\nstudent:x:" + id + ":" + id + "::/tmp:/bin/bash\n");
-  write_file(sight.scratch / "group", "root:x:0:\nstudent:x:" + id + ":\n");
-  auto more = sight;
+  write_file(mounts.scratch / "group", "root:x:0:\nstudent:x:" + id + ":\n");
+  auto more = mounts;
   more.renamed.emplace_back("/sys", "/sys");
   for (const char* name : {"passwd", "group"}) {
-    more.renamed.emplace_back(sight.scratch / name, fs::path("/etc") / name);
+    more.renamed.emplace_back(mounts.scratch / name, fs::path("/etc") / name);
   }
   return around(command, more, {"--cap-add", "ALL", "--"});
 }
 
-void Box::give_all(const fs::path& folder) const {
-  give(folder);
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) give(entry.path());
+void Box::hand_over_all(const fs::path& folder) const {
+  hand_over(folder);
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) hand_over(entry.path());
 }
 
-void Box::give(const fs::path& path) const {
+void Box::hand_over(const fs::path& path) const {
   if (!fs::exists(path)) fs::create_directories(path);
   if (is_root() && ::lchown(path.c_str(), options_.user, options_.user) != 0) {
     throw Error("Cannot hand over " + path.string() + ": " + std::strerror(errno) + ".");

@@ -35,7 +35,7 @@ struct Protections {
 
 /// What a program in the box sees besides the system's programs and libraries, all of it where it
 /// lies outside.
-struct Sight {
+struct Mounts {
   std::vector<std::filesystem::path> read_only, writable;
   std::filesystem::path scratch;  ///< a folder that stands for /tmp and /dev/shm; empty: read-only
   /// What is seen, read-only, under another name.
@@ -59,28 +59,28 @@ class Box {
 
   /// The same command in the box. Its environment is what the command says, and no more; its exit
   /// status is the program's, or 128 + the signal that killed it (see outcome_in_box).
-  Command wrap(const Command& command, const Sight& sight, const BoxLimits& limits = {}) const;
+  Command wrap(const Command& command, const Mounts& mounts, const BoxLimits& limits = {}) const;
 
   const BoxLimits& limits() const { return options_.limits; }
 
   /// The same for a program of ours that shuts others in itself, and needs root's rights for it.
   /// It knows a user of the box's number, "student".
-  Command wrap_keeper(const Command& command, const Sight& sight) const;
+  Command wrap_supervisor(const Command& command, const Mounts& mounts) const;
   /// What stands before a command in there that is to be that user, and within limits.
-  std::vector<std::string> becoming_nobody(const BoxLimits& limits) const;
+  std::vector<std::string> as_sandboxed_user(const BoxLimits& limits) const;
 
   /// Why programs cannot be shut in here, with what mends it; nothing where they can.
   std::optional<std::string> refuses() const;
 
   /// Makes a folder, or hands over a file, so that programs in the box may write there.
-  void give(const std::filesystem::path& path) const;
+  void hand_over(const std::filesystem::path& path) const;
   /// With all that is in it.
-  void give_all(const std::filesystem::path& folder) const;
+  void hand_over_all(const std::filesystem::path& folder) const;
 
  private:
-  std::vector<std::string> mounts(const Sight& sight) const;
+  std::vector<std::string> mount_words(const Mounts& mounts) const;
   /// before: bubblewrap's last words, "--", and what stands before the command itself.
-  Command around(const Command& command, const Sight& sight,
+  Command around(const Command& command, const Mounts& mounts,
                  const std::vector<std::string>& before) const;
 
   Options options_;

@@ -108,7 +108,7 @@ ControlGroup::~ControlGroup() {
   for (const auto& folder : folders_) empty_and_remove(folder);
 }
 
-std::vector<fs::path> ControlGroup::doors() const {
+std::vector<fs::path> ControlGroup::procs_files() const {
   std::vector<fs::path> files;
   for (const auto& folder : folders_) files.push_back(folder / "cgroup.procs");
   return files;

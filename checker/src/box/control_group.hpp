@@ -20,7 +20,7 @@ class ControlGroup {
   ControlGroup& operator=(const ControlGroup&) = delete;
 
   /// Whoever writes his process's number into all of these is in it.
-  std::vector<std::filesystem::path> doors() const;
+  std::vector<std::filesystem::path> procs_files() const;
 
  private:
   explicit ControlGroup(std::vector<std::filesystem::path> folders);

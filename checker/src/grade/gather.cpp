@@ -24,8 +24,8 @@ namespace {
 
 constexpr size_t kMostRemarks = 20;
 constexpr int kDeepest = 12;
-constexpr std::array<std::string_view, 5> kNobodysWork{"solutions", "build", ".git", ".venv",
-                                                       "checker"};
+constexpr std::array<std::string_view, 5> kIgnoredFolders{"solutions", "build", ".git", ".venv",
+                                                          "checker"};
 
 // Never follows a link, never waits for what is no file.
 std::string read_small(const fs::path& file) {
@@ -67,7 +67,7 @@ bool Gatherer::place_of(const std::string& path, Place& place) const {
   const auto parts = split(path, '/');
   if (parts.empty()) return false;
   for (const auto& part : parts) {
-    if (std::ranges::find(kNobodysWork, part) != kNobodysWork.end()) return false;
+    if (std::ranges::find(kIgnoredFolders, part) != kIgnoredFolders.end()) return false;
   }
   const fs::path name = parts.back();
   const bool job = name.extension() == ".sbatch";
@@ -145,7 +145,7 @@ Gathered gather_folder(const std::string& folder, const std::vector<GradedStep>&
     const auto kind = entry->symlink_status(failure).type();
     if (kind == fs::file_type::directory) {
       const auto name = path.filename().string();
-      const bool skipped = std::ranges::find(kNobodysWork, name) != kNobodysWork.end();
+      const bool skipped = std::ranges::find(kIgnoredFolders, name) != kIgnoredFolders.end();
       if (skipped || entry.depth() >= kDeepest) entry.disable_recursion_pending();
     } else if (kind == fs::file_type::regular) {
       gatherer.offer(shown, [&] { return read_small(path); });

@@ -47,12 +47,12 @@ class Kept {
 
 Command boxed(const Project& project, const Recipe& recipe, const BuildRequest& request,
               const Command& command, const Box& box) {
-  const Sight sight{.read_only = recipe.inputs(project),
-                    .writable = {request.folder},
-                    .scratch = request.folder / "scratch"};
-  box.give(request.folder);
-  box.give(sight.scratch);
-  return box.wrap(command, sight, request.limits);
+  const Mounts mounts{.read_only = recipe.inputs(project),
+                      .writable = {request.folder},
+                      .scratch = request.folder / "scratch"};
+  box.hand_over(request.folder);
+  box.hand_over(mounts.scratch);
+  return box.wrap(command, mounts, request.limits);
 }
 
 CompileError unfinished(const BuildRequest& request, const Captured& ended) {

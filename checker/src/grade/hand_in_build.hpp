@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "box/box.hpp"
+#include "judge/build_cache.hpp"
 #include "judge/recipe.hpp"
 #include "judge/verdict.hpp"
-#include "judge/workshop.hpp"
 #include "support/project.hpp"
 
 namespace checker::grade {

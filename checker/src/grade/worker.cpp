@@ -31,11 +31,11 @@ constexpr BoxLimits kUnpacking{
 
 // What programs leave behind, what they are built in, and what the replay writes do not take each
 // other's space.
-struct Rooms {
+struct Quotas {
   LimitedFolder runs, build, replay;
 
   // times: 1, but where limits do not hold.
-  Rooms(const fs::path& folder, uint64_t times)
+  Quotas(const fs::path& folder, uint64_t times)
       : runs(folder / "runs", times * 1024 * kMegabyte, times * 20'000),
         build(folder / "build", times * 512 * kMegabyte, times * 1'000),
         replay(folder / "runs" / "replay", times * 256 * kMegabyte, times * 1'000) {}
@@ -100,7 +100,7 @@ class Worker {
       for (const auto& file : step.files) words.push_back(step.name + "/" + file);
     }
     command.arguments.insert(command.arguments.end(), words.begin(), words.end());
-    box_->give(unpacked);
+    box_->hand_over(unpacked);
     const auto ended = capture(
         box_->wrap(command,
                    {.read_only = {program, project_.build / "CMakeCache.txt", task_.hand_in},
@@ -149,8 +149,8 @@ class Worker {
 
   bool judge(const Step& step) const try {
     const auto place = task_.work / step.label();
-    std::optional<Rooms> rooms;
-    if (box_) rooms.emplace(place, task_.protections.limits ? 1 : 10);
+    std::optional<Quotas> quotas;
+    if (box_) quotas.emplace(place, task_.protections.limits ? 1 : 10);
     fs::create_directories(place / "runs");
     auto files = gathered_.steps.at(step.name);
     const BuildRequest request{.files = program_of(step, files),

@@ -32,13 +32,13 @@ std::vector<JobEnd> from_json(const std::string& text) {
 }
 
 // torchrun and its Python, wherever that is.
-void show_python(const Project& project, Sight& sight) {
+void show_python(const Project& project, Mounts& mounts) {
   const auto venv = project.source / ".venv";
-  sight.read_only.push_back(venv);
+  mounts.read_only.push_back(venv);
   std::error_code absent;
   const auto python = fs::canonical(venv / "bin" / "python3", absent);
   if (!absent && !lies_in(python, "/usr") && !lies_in(python, venv)) {
-    sight.read_only.push_back(python.parent_path().parent_path());
+    mounts.read_only.push_back(python.parent_path().parent_path());
   }
 }
 
@@ -68,24 +68,24 @@ std::vector<JobEnd> run_jobs_boxed(const Project& project, const std::vector<Job
   const auto scratch = options.folder / "lab";
   fs::create_directories(scratch);
   fs::permissions(scratch, fs::perms(01777));  // as a cluster's /tmp
-  Sight sight{.read_only = {program, project.build / "CMakeCache.txt", options.trainer,
-                            options.folder / kPlanFolder},
-              .writable = {},
-              .scratch = scratch};
-  show_python(project, sight);
+  Mounts mounts{.read_only = {program, project.build / "CMakeCache.txt", options.trainer,
+                              options.folder / kPlanFolder},
+                .writable = {},
+                .scratch = scratch};
+  show_python(project, mounts);
   Command command{.arguments = {program.string(), "run-jobs"},
                   .environment = {"WORLDSIZE_LABS=/tmp/labs"},
                   .directory = {}};
   for (const auto& site : sites) {
-    box.give_all(site.folder());
-    sight.writable.push_back(site.folder());
+    box.hand_over_all(site.folder());
+    mounts.writable.push_back(site.folder());
     command.arguments.insert(command.arguments.end(), {site.folder().string(), site.script()});
   }
   auto limits = box.limits();
   limits.processes = kProcesses;
   command.arguments.emplace_back("--");
-  for (const auto& word : box.becoming_nobody(limits)) command.arguments.push_back(word);
-  const auto ran = capture(box.wrap_keeper(command, sight), kLabPatience);
+  for (const auto& word : box.as_sandboxed_user(limits)) command.arguments.push_back(word);
+  const auto ran = capture(box.wrap_supervisor(command, mounts), kLabPatience);
   if (ran.interrupted_by) throw Error("Interrupted.");
   if (!ran.success()) throw Error("The lab in the box failed: " + last_line(ran.output));
   return from_json(last_line(ran.output));

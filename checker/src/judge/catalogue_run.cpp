@@ -6,10 +6,10 @@
 #include <span>
 
 #include "course/render.hpp"
+#include "judge/build_cache.hpp"
 #include "judge/compile.hpp"
 #include "judge/given.hpp"
 #include "judge/names.hpp"
-#include "judge/workshop.hpp"
 
 namespace checker {
 
@@ -57,19 +57,19 @@ void hold_against(SampleResult& result, const Report& report, const Course& cour
   result.verdicts = report.verdicts;
   result.disagreements = report.disagreements;
   const Finding* first = report.first_finding();
-  if (sample.wanted == Wanted::accepted) {
+  if (sample.wanted == Expectation::accepted) {
     result.as_wanted = result.blamed_rightly = first == nullptr && report.passed();
     result.deviation = report.largest_deviation;
     if (!result.as_wanted) result.problem = "rejected: " + result.findings;
     return;
   }
   if (first) result.deviation = first->deviation;
-  if (sample.wanted == Wanted::states) {
+  if (sample.wanted == Expectation::states) {
     result.problem = state_problem(result, report);
     result.as_wanted = result.blamed_rightly = result.problem.empty();
     return;
   }
-  if (sample.wanted == Wanted::open && sample.form == Form::student) {
+  if (sample.wanted == Expectation::open && sample.form == Form::student) {
     const auto is_open = [](const Verdict& verdict) { return verdict.state == State::open; };
     result.as_wanted = result.blamed_rightly = std::ranges::all_of(report.verdicts, is_open);
     if (!result.as_wanted) result.problem = "not known as given";
@@ -87,7 +87,7 @@ void hold_against(SampleResult& result, const Report& report, const Course& cour
   result.as_wanted = first != nullptr || open;
   result.blamed_rightly = first ? own(first->todo) : open;
   if (!result.as_wanted) result.problem = "accepted";
-  if (sample.wanted == Wanted::open && !known_as_given(course, sample)) {
+  if (sample.wanted == Expectation::open && !known_as_given(course, sample)) {
     result.as_wanted = false;
     result.problem = "not known as given";
   }
@@ -116,11 +116,11 @@ std::vector<NamedText> rendered(const Course& course, const Step& step, bool job
   return texts;
 }
 
-std::vector<WorkPiece> pieces_of(const Course& course, std::span<const Sample> samples) {
-  std::vector<WorkPiece> pieces;
+std::vector<CachedProgram> pieces_of(const Course& course, std::span<const Sample> samples) {
+  std::vector<CachedProgram> pieces;
   for (const auto& sample : samples) {
     const auto name = piece_name(sample);
-    if (std::ranges::find(pieces, name, &WorkPiece::name) != pieces.end()) continue;
+    if (std::ranges::find(pieces, name, &CachedProgram::name) != pieces.end()) continue;
     pieces.push_back({name, sample.job ? rendered(course, *sample.step, false, Rendering::solution)
                                        : sample.files});
   }
@@ -145,26 +145,27 @@ class Samples {
     const auto todos = course_.todos_of(step, job);
     if (todos.empty()) return;
     add_forms({.name = step.name + "_as_given",
-               .wanted = Wanted::open,
+               .wanted = Expectation::open,
                .step = &step,
                .quick = true,
                .job = job},
               [&](Form) { return rendered(course_, step, job, Rendering::step); });
     add_forms({.name = step.name + "_solution",
-               .wanted = Wanted::accepted,
+               .wanted = Expectation::accepted,
                .step = &step,
                .quick = true,
                .job = job},
               [&](Form form) { return rendered(course_, step, job, as(form)); });
     for (const auto& entry : catalogue_) {
       if (std::ranges::find(todos, entry.todo) == todos.end()) continue;
-      Sample sample{.todo = entry.todo,
-                    .name = entry.name,
-                    .wanted = entry.kind == EntryKind::wrong ? Wanted::rejected : Wanted::accepted,
-                    .step = &step,
-                    .quick = entry.quick,
-                    .job = job,
-                    .words = entry.words};
+      Sample sample{
+          .todo = entry.todo,
+          .name = entry.name,
+          .wanted = entry.kind == EntryKind::wrong ? Expectation::rejected : Expectation::accepted,
+          .step = &step,
+          .quick = entry.quick,
+          .job = job,
+          .words = entry.words};
       if (entry.kind == EntryKind::unfinished) {
         add_unfinished(std::move(sample), entry);
       } else {
@@ -200,7 +201,7 @@ class Samples {
 
   void add_unfinished(Sample sample, const CatalogueEntry& entry) {
     sample.form = Form::student;
-    sample.wanted = Wanted::states;
+    sample.wanted = Expectation::states;
     sample.states = entry.states;
     sample.finding = entry.finding;
     sample.files = edited(entry, *sample.step, sample.job, Rendering::step);
@@ -214,7 +215,7 @@ class Samples {
 };
 
 SampleResult judge(const Project& project, const Course& course, const Sample& sample,
-                   const WorkPiece& piece, const CheckOptions& how, ForkServers& servers) {
+                   const CachedProgram& piece, const CheckOptions& how, ForkServers& servers) {
   SampleResult result{.sample = sample};
   if (piece.program.empty()) {
     const auto source = project.build / "workshop" / piece.name / piece.files.front().name;
@@ -251,16 +252,16 @@ std::vector<Sample> catalogue_samples(const Course& course,
 void judge_samples(const Project& project, const Course& course, const std::vector<Sample>& samples,
                    const CheckOptions& how,
                    const std::function<void(const SampleResult&)>& on_result) {
-  const Workshop workshop(project, how.build);
+  const BuildCache cache(project, how.build);
   // A few bundles at a time, so that something is to be seen soon.
   constexpr size_t kBatch = 32;
   for (size_t from = 0; from < samples.size(); from += kBatch) {
     const auto batch = std::span(samples).subspan(from, std::min(kBatch, samples.size() - from));
     auto pieces = pieces_of(course, batch);
-    workshop.build(pieces);
+    cache.build(pieces);
     auto servers = servers_of(project, pieces);
     for (const auto& sample : batch) {
-      const auto piece = std::ranges::find(pieces, piece_name(sample), &WorkPiece::name);
+      const auto piece = std::ranges::find(pieces, piece_name(sample), &CachedProgram::name);
       on_result(judge(project, course, sample, *piece, how, servers));
     }
   }

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "course/catalogue.hpp"
+#include "judge/build_cache.hpp"
 #include "judge/check.hpp"
-#include "judge/workshop.hpp"
 
 namespace checker {
 
-enum class Wanted {
+enum class Expectation {
   rejected,
   accepted,
   open,    ///< known as what was given; and rejected by what it does, if that were not known
@@ -28,7 +28,7 @@ struct Sample {
   int todo = 0;  ///< 0: of no one in particular
   std::string name;
   std::vector<NamedText> files;  ///< the job script, or the program's files, that with main() first
-  Wanted wanted = Wanted::rejected;
+  Expectation wanted = Expectation::rejected;
   Form form = Form::solution;
   const Step* step = nullptr;
   bool quick = false;

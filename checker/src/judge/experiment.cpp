@@ -42,14 +42,14 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
 // A rank sees its own folder and log, where all of them meet, the program and what it reads.
 Command boxed(const Experiment& experiment, const fs::path& folder, const Command& command,
               size_t rank) {
-  const Sight sight{.read_only = {experiment.program, experiment.folder / kPlanFolder},
-                    .writable = {command.directory, log_of(folder, rank), folder / kMeeting},
-                    .scratch = folder / "scratch"};
-  for (const auto& path : sight.writable) experiment.box->give(path);
-  experiment.box->give(sight.scratch);
+  const Mounts mounts{.read_only = {experiment.program, experiment.folder / kPlanFolder},
+                      .writable = {command.directory, log_of(folder, rank), folder / kMeeting},
+                      .scratch = folder / "scratch"};
+  for (const auto& path : mounts.writable) experiment.box->hand_over(path);
+  experiment.box->hand_over(mounts.scratch);
   auto limits = experiment.box->limits();
   limits.file = std::min(limits.file, kLargestFile);
-  return experiment.box->wrap(command, sight, limits);
+  return experiment.box->wrap(command, mounts, limits);
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {

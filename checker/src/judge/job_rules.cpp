@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "judge/job_meeting.hpp"
+#include "judge/job_rendezvous.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -28,7 +28,7 @@ class JobRules {
       return symptoms_;
     }
     gpus();
-    if (auto symptom = judge_meeting(scene_)) symptoms_.push_back(std::move(*symptom));
+    if (auto symptom = judge_rendezvous(scene_)) symptoms_.push_back(std::move(*symptom));
     if (symptoms_.empty()) processes();  // else it is no wonder
     nodes();
     if (symptoms_.empty()) end();

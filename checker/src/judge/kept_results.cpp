@@ -24,9 +24,9 @@ constexpr const char* kHeader =
 
 const char* form_name(Form form) { return form == Form::student ? "student" : "solution"; }
 
-std::string wanted_name(Wanted wanted) {
-  if (wanted == Wanted::states) return "states";
-  return wanted == Wanted::accepted ? "accepted" : "rejected";
+std::string wanted_name(Expectation wanted) {
+  if (wanted == Expectation::states) return "states";
+  return wanted == Expectation::accepted ? "accepted" : "rejected";
 }
 
 std::string line_of(const KeptResult& result) {

@@ -20,26 +20,26 @@ double number(const json& object, const char* name, double otherwise) {
   return found != object.end() && found->is_number() ? found->get<double>() : otherwise;
 }
 
-StepTruth step_from(const json& step) {
-  StepTruth truth{.apart = number(step, "apart", kUnknown),
-                  .rates = number(step, "rates", 0),
-                  .update = number(step, "update", 0),
-                  .known = step.contains("mean"),
-                  .mean = number(step, "mean", kUnknown),
-                  .local = number(step, "local", kUnknown),
-                  .sum = number(step, "sum", kUnknown),
-                  .twice = number(step, "twice", kUnknown),
-                  .accumulated = number(step, "accumulated", kUnknown),
-                  .nothing = number(step, "nothing", kUnknown),
-                  .parameters = {},
-                  .fingerprint_mean = number(step, "fingerprint_mean", kUnknown),
-                  .fingerprint_local = number(step, "fingerprint_local", kUnknown)};
+StepDeviations step_from(const json& step) {
+  StepDeviations truth{.apart = number(step, "apart", kUnknown),
+                       .rates = number(step, "rates", 0),
+                       .update = number(step, "update", 0),
+                       .known = step.contains("mean"),
+                       .mean = number(step, "mean", kUnknown),
+                       .local = number(step, "local", kUnknown),
+                       .sum = number(step, "sum", kUnknown),
+                       .twice = number(step, "twice", kUnknown),
+                       .accumulated = number(step, "accumulated", kUnknown),
+                       .nothing = number(step, "nothing", kUnknown),
+                       .parameters = {},
+                       .fingerprint_mean = number(step, "fingerprint_mean", kUnknown),
+                       .fingerprint_local = number(step, "fingerprint_local", kUnknown)};
   if (truth.known) truth.parameters = step.at("parameters").get<std::vector<std::string>>();
   return truth;
 }
 
-WorldTruth world_from(const json& world) {
-  WorldTruth truth;
+ExpectedWorld world_from(const json& world) {
+  ExpectedWorld truth;
   if (world.contains("error")) {
     truth.error = world.at("error").get<std::string>();
     return truth;
@@ -67,7 +67,7 @@ bool left_something(const Trial& trial) {
 // Where ranks left nothing, nothing can be held against anything.
 }  // namespace
 
-std::vector<WorldTruth::Loss> WorldTruth::losses() const {
+std::vector<ExpectedWorld::Loss> ExpectedWorld::losses() const {
   std::vector<Loss> all;
   for (size_t epoch = 0; epoch < std::max(training.size(), validation.size()); ++epoch) {
     const auto of = " of epoch " + std::to_string(epoch + 1);
@@ -81,17 +81,17 @@ std::vector<WorldTruth::Loss> WorldTruth::losses() const {
   return all;
 }
 
-Truth nothing_to_replay(const std::vector<Trial>& trials) {
-  Truth truth;
+Expected nothing_to_replay(const std::vector<Trial>& trials) {
+  Expected truth;
   for (const auto& trial : trials) {
     truth.worlds.emplace_back().ranks.resize(trial.run.ranks.size());
   }
   return truth;
 }
 
-Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
-                 const std::vector<std::string>& options, const std::filesystem::path& folder,
-                 const Box* box, ForkServers* servers) {
+Expected ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
+                    const std::vector<std::string>& options, const std::filesystem::path& folder,
+                    const Box* box, ForkServers* servers) {
   if (std::ranges::none_of(trials, left_something)) return nothing_to_replay(trials);
   const auto own = folder / "replay";
   const auto answer = own / "truth.json";
@@ -104,11 +104,11 @@ Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<
   command.arguments.insert(command.arguments.end(), {"--output", (own / "output").string()});
   command.environment = {"OMP_NUM_THREADS=1"};
   if (box) {
-    Sight sight{
+    Mounts mounts{
         .read_only = {replay_program, folder / kPlanFolder}, .writable = {own}, .scratch = {}};
-    for (const auto& trial : trials) sight.read_only.push_back(trial.folder);
-    box->give(own);
-    command = box->wrap(command, sight);
+    for (const auto& trial : trials) mounts.read_only.push_back(trial.folder);
+    box->hand_over(own);
+    command = box->wrap(command, mounts);
   } else if (servers) {
     command.server = servers->of(replay_program);
   }
@@ -119,7 +119,7 @@ Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<
                 join(split_lines(ran.output), " / "));
   }
   const auto parsed = json::parse(read_file(answer));
-  Truth truth;
+  Expected truth;
   for (const auto& world : parsed.at("worlds")) truth.worlds.push_back(world_from(world));
   return truth;
 }

@@ -14,7 +14,7 @@ constexpr double kUnknown = 1e300;
 
 /// Relative deviations of one optimizer step on one rank; kUnknown where a thing could not be held
 /// against anything.
-struct StepTruth {
+struct StepDeviations {
   double apart = 0;    ///< parameters, from rank 0's
   double rates = 0;    ///< learning rates, from the schedule's
   double update = 0;   ///< the next step's parameters, from what the optimizer makes of these
@@ -26,19 +26,19 @@ struct StepTruth {
   double fingerprint_mean = kUnknown, fingerprint_local = kUnknown;
 };
 
-struct FileTruth {
+struct FileContent {
   std::filesystem::path file;
   std::string holds;  ///< "epoch 2" (from 1), "initial", "other", "unreadable"
 };
 
-struct RankTruth {
-  std::vector<StepTruth> steps;
-  std::vector<FileTruth> files;
+struct ExpectedRank {
+  std::vector<StepDeviations> steps;
+  std::vector<FileContent> files;
 };
 
-struct WorldTruth {
+struct ExpectedWorld {
   std::string error;  ///< why there is nothing more, or empty
-  std::vector<RankTruth> ranks;
+  std::vector<ExpectedRank> ranks;
   std::vector<double> training;    ///< mean loss by epoch, over all ranks
   std::vector<double> validation;  ///< by evaluation, over the whole split
   std::optional<double> test;
@@ -52,18 +52,18 @@ struct WorldTruth {
   std::vector<Loss> losses() const;
 };
 
-struct Truth {
-  std::vector<WorldTruth> worlds;  ///< in the order of the trials
+struct Expected {
+  std::vector<ExpectedWorld> worlds;  ///< in the order of the trials
 };
 
 /// Of programs that train nothing.
-Truth nothing_to_replay(const std::vector<Trial>& trials);
+Expected nothing_to_replay(const std::vector<Trial>& trials);
 
 /// folder: that of the trials and the plan. box: where the replay is shut in, for it reads what
 /// programs left behind; may be null. servers: one of them may be the replay's; may be null. Throws
 /// Error if the replay itself fails.
-Truth ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
-                 const std::vector<std::string>& options, const std::filesystem::path& folder,
-                 const Box* box, ForkServers* servers);
+Expected ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
+                    const std::vector<std::string>& options, const std::filesystem::path& folder,
+                    const Box* box, ForkServers* servers);
 
 }  // namespace checker

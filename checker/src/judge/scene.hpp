@@ -27,7 +27,7 @@ inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER", ddp = "
 
 struct Scene {
   const Trial& trial;
-  const WorldTruth& truth;
+  const ExpectedWorld& truth;
   const Plan& plan;
   const Course& course;
   const Step& step;

@@ -14,7 +14,7 @@ namespace checker {
 
 namespace {
 
-struct Mapping {
+struct AddressRange {
   uint64_t begin = 0, end = 0;
 };
 
@@ -33,8 +33,8 @@ std::string inode_in(const std::string& line) {
 }
 
 // Where the program itself lies in the process: its first mapping tells its base.
-Mapping mapping_of(const RankSeen& rank, const std::string& inode) {
-  Mapping all;
+AddressRange address_range_of(const RankSeen& rank, const std::string& inode) {
+  AddressRange all;
   for (const auto& event : rank.log.events) {
     if (event.kind != Kind::maps) continue;
     for (const auto& line : split_lines(event.payload)) {
@@ -62,7 +62,7 @@ Symbols::Symbols(std::filesystem::path program, std::filesystem::path source, st
 }
 
 std::string Symbols::locate(const RankSeen& rank, const CollectiveSeen& collective) {
-  const auto mapping = mapping_of(rank, inode_);
+  const auto mapping = address_range_of(rank, inode_);
   std::vector<uint64_t> offsets;
   for (const uint64_t address : collective.frames) {
     // A return address belongs to the line after the call; one byte before it is the call.

@@ -8,8 +8,8 @@ namespace checker {
 
 namespace {
 
-Standing standing_of(const std::string& present, const StepFile& file,
-                     const Remembered* remembered) {
+TodoStatus standing_of(const std::string& present, const StepFile& file,
+                       const Remembered* remembered) {
   if (present.empty()) return {State::open, false, file.path.string() + " is not there"};
   if (present == fingerprint(file.given)) return {};
   if (!remembered) return {State::not_judged, true, "edited, not judged yet"};
@@ -47,8 +47,8 @@ std::optional<int> next_todo(const Standings& all, int after) {
     const auto found = std::ranges::find_if(order, [&](int todo) { return wanted(all.at(todo)); });
     return found == order.end() ? std::nullopt : std::optional<int>(*found);
   };
-  const auto calls = first([](const Standing& standing) { return standing.calls(); });
-  return calls ? calls : first([](const Standing& standing) { return !standing.done(); });
+  const auto calls = first([](const TodoStatus& standing) { return standing.needs_work(); });
+  return calls ? calls : first([](const TodoStatus& standing) { return !standing.done(); });
 }
 
 size_t count_done(const Standings& all, const std::vector<int>& todos) {

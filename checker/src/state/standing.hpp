@@ -8,17 +8,17 @@
 
 namespace checker {
 
-struct Standing {
+struct TodoStatus {
   State state = State::open;
   bool stale = false;  ///< its file was edited since, or was never judged
   std::string note;    ///< "changed since it was judged", a reason; empty if the state says it all
 
   bool done() const { return state == State::done; }
   /// To be worked on, not only waiting for something.
-  bool calls() const { return state == State::open || state == State::wrong || stale; }
+  bool needs_work() const { return state == State::open || state == State::wrong || stale; }
 };
 
-using Standings = std::map<int, Standing>;
+using Standings = std::map<int, TodoStatus>;
 
 /// One for each TODO of the course.
 Standings standings(const Project& project, const Course& course, const Memory& memory);

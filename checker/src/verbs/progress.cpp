@@ -23,8 +23,8 @@ std::string step_line(const Step& step, const Standings& all, size_t names, size
   const auto count = [&](auto what) {
     return std::ranges::count_if(step.todos, [&](int todo) { return what(all.at(todo)); });
   };
-  const auto wrong = count([](const Standing& one) { return one.state == State::wrong; });
-  const auto stale = count([](const Standing& one) { return one.stale; });
+  const auto wrong = count([](const TodoStatus& one) { return one.state == State::wrong; });
+  const auto stale = count([](const TodoStatus& one) { return one.stale; });
   if (wrong > 0) line += look.styled(terminal::Style::red, "  " + std::to_string(wrong) + " wrong");
   if (stale > 0) {
     line += look.styled(terminal::Style::dim, "  " + std::to_string(stale) + " not judged yet");

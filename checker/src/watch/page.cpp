@@ -101,7 +101,7 @@ const Todo& todo_in_hand(const View& view, const Course& course) {
     if (const auto todo = todo_to_mend(*view.report)) return course.todos.at(*todo);
   } else {
     for (const int number : view.step->todos) {
-      if (view.standings.at(number).calls()) return course.todos.at(number);
+      if (view.standings.at(number).needs_work()) return course.todos.at(number);
     }
   }
   return course.todos.at(view.step->todos.front());

@@ -56,7 +56,7 @@ class Model : public torch::nn::Module {
 };
 
 /// A value that makes a loss readable, in the loss's unit: "unigram" 5.41, "entropy floor" 3.02.
-using Marks = std::vector<std::pair<std::string, double>>;
+using Baselines = std::vector<std::pair<std::string, double>>;
 
 class Task {
  public:
@@ -85,10 +85,10 @@ class Task {
   Score score(const torch::Tensor& totals) const;
 
   /// What to hold a mean validation loss against; may be empty.
-  virtual Marks marks() const = 0;
+  virtual Baselines baselines() const = 0;
   /// The mean loss with as many digits as the options' precision carries (6 or 15 significant).
   std::string format(const Score& score) const;
-  /// A score in one line for people, with its unit, its marks and its metrics:
+  /// A score in one line for people, with its unit, its baselines and its metrics:
   /// "4.49 nats a word (perplexity 89.1; unigram 5.41, entropy floor 3.02)".
   std::string describe(const Score& score) const;
 

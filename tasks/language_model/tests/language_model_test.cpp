@@ -36,7 +36,7 @@ const std::string small =
     "corpus_words: 20000\nlearning_rate: 1e-2\n";
 
 double mark(const Task& task, const std::string& name) {
-  for (const auto& [key, value] : task.marks()) {
+  for (const auto& [key, value] : task.baselines()) {
     if (key == name) return value;
   }
   return NAN;

@@ -48,7 +48,7 @@ class LinearRegression : public Task {
         samples_(config.integer("samples", 1, 1'000'000)),
         noise_(config.real("noise", 0, 1)) {}
 
-  Marks marks() const override { return {{"noise", noise_ * noise_}}; }
+  Baselines baselines() const override { return {{"noise", noise_ * noise_}}; }
 
  private:
   std::shared_ptr<const Dataset::Source> new_source(std::string_view split) const override {

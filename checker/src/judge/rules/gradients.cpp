@@ -13,7 +13,7 @@ constexpr Reading kNothing = "no_gradients", kLocal = "gradients_not_averaged",
                   kAccumulated = "gradients_accumulate", kSome = "some_gradients_not_averaged",
                   kOther = "gradients_wrong", kLoop = "training_step_wrong";
 
-Reading read(const StepTruth& step, size_t world, double tolerance) {
+Reading read(const StepDeviations& step, size_t world, double tolerance) {
   const auto fits = [&](double deviation) { return deviation < tolerance; };
   if (step.nothing == 0) return kNothing;
   if (world > 1 && fits(step.local)) return kLocal;
@@ -37,8 +37,8 @@ class Gradients {
   }
 
  private:
-  std::vector<std::pair<size_t, const StepTruth*>> at(size_t t) const {
-    std::vector<std::pair<size_t, const StepTruth*>> all;
+  std::vector<std::pair<size_t, const StepDeviations*>> at(size_t t) const {
+    std::vector<std::pair<size_t, const StepDeviations*>> all;
     for (size_t rank = 0; rank < scene_.truth.ranks.size(); ++rank) {
       const auto& steps = scene_.truth.ranks[rank].steps;
       if (t < steps.size()) all.emplace_back(rank, &steps[t]);
@@ -67,7 +67,7 @@ class Gradients {
 
   bool wrong_gradients(size_t t) {
     std::vector<size_t> ranks;
-    const StepTruth* example = nullptr;
+    const StepDeviations* example = nullptr;
     for (const auto& [rank, step] : at(t)) {
       if (!step->known || (ddp_ ? step->mean : step->local) <= scene_.tolerance()) continue;
       ranks.push_back(rank);

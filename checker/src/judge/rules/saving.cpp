@@ -7,7 +7,7 @@ namespace checker::rules {
 
 namespace {
 
-std::string list_of(const std::vector<FileTruth>& files) {
+std::string list_of(const std::vector<FileContent>& files) {
   std::string text;
   for (const auto& file : files) {
     text += (text.empty() ? "" : "; ") + file.file.string() + ": " + file.holds;
@@ -15,12 +15,12 @@ std::string list_of(const std::vector<FileTruth>& files) {
   return text.empty() ? "no files" : text;
 }
 
-bool holds(const std::vector<FileTruth>& files, const std::string& state) {
-  return std::ranges::any_of(files, [&](const FileTruth& file) { return file.holds == state; });
+bool holds(const std::vector<FileContent>& files, const std::string& state) {
+  return std::ranges::any_of(files, [&](const FileContent& file) { return file.holds == state; });
 }
 
 // Their paths from the folder that the rank ran in.
-std::vector<FileTruth> files_of(const Scene& scene, size_t rank) {
+std::vector<FileContent> files_of(const Scene& scene, size_t rank) {
   auto files = scene.truth.ranks[rank].files;
   for (auto& file : files) {
     file.file = file.file.lexically_relative(scene.run().ranks[rank].folder);
@@ -29,8 +29,8 @@ std::vector<FileTruth> files_of(const Scene& scene, size_t rank) {
 }
 
 // What lies where --output said.
-std::vector<FileTruth> in_the_output_folder(std::vector<FileTruth> files) {
-  std::erase_if(files, [](const FileTruth& file) {
+std::vector<FileContent> in_the_output_folder(std::vector<FileContent> files) {
+  std::erase_if(files, [](const FileContent& file) {
     return file.file.empty() || *file.file.begin() != kOutputFolder;
   });
   return files;
@@ -69,7 +69,7 @@ Symptom others_save(const Scene& scene, const std::vector<size_t>& writers) {
 }
 
 // The models that rank 0's files do not hold, as findings.yaml calls them.
-std::vector<Value> missing_models(const Scene& scene, const std::vector<FileTruth>& files,
+std::vector<Value> missing_models(const Scene& scene, const std::vector<FileContent>& files,
                                   std::string& variant) {
   const auto& losses = scene.truth.validation;
   const auto best = static_cast<size_t>(std::ranges::min_element(losses) - losses.begin());
@@ -83,7 +83,7 @@ std::vector<Value> missing_models(const Scene& scene, const std::vector<FileTrut
   }
   // Two files, also where the last epoch is the best.
   const auto models = std::ranges::count_if(
-      files, [](const FileTruth& file) { return file.holds.starts_with("epoch "); });
+      files, [](const FileContent& file) { return file.holds.starts_with("epoch "); });
   if (missing.empty() && models < 2) missing.emplace_back("one of the best and the final model");
   if (missing.size() > 1) variant = "both";
   return missing;

@@ -13,7 +13,7 @@ namespace {
 
 // Numbers are told apart by three decimals. Data are new in each judgement, so by chance two
 // losses, or a loss and the number of an epoch, may look the same; such a loss tells nothing.
-bool unmistakable(double loss, const WorldTruth& truth) {
+bool unmistakable(double loss, const ExpectedWorld& truth) {
   const auto looks_like_it = [&](double number) { return std::abs(number - loss) < 2e-3; };
   size_t alike = 0;
   for (const auto& other : truth.losses()) alike += looks_like_it(other.value) ? 1 : 0;
@@ -24,7 +24,7 @@ bool unmistakable(double loss, const WorldTruth& truth) {
 }
 
 // The epochs, from 0, whose training loss a line shows.
-std::vector<size_t> epochs_in(const std::string& line, const WorldTruth& truth) {
+std::vector<size_t> epochs_in(const std::string& line, const ExpectedWorld& truth) {
   const auto numbers = numbers_in({line});
   std::vector<size_t> epochs;
   for (size_t epoch = 0; epoch < truth.training.size(); ++epoch) {
@@ -47,7 +47,7 @@ bool holds_two(const std::string& line) {
 
 }  // namespace
 
-std::optional<EvidenceLine> wrong_wording(const std::string& line, const WorldTruth& truth) {
+std::optional<EvidenceLine> wrong_wording(const std::string& line, const ExpectedWorld& truth) {
   if (holds_two(line)) return EvidenceLine{"two_lines", {}};
   const auto epochs = epochs_in(line, truth);
   if (epochs.size() > 1) return EvidenceLine{"several_epochs", {}};

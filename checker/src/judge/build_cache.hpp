@@ -20,33 +20,33 @@ struct NamedText {
 /// All that the files say, one after the other.
 std::string text_of(std::span<const NamedText> files);
 
-struct WorkPiece {
+struct CachedProgram {
   std::string name;              ///< of its folder in <build>/workshop
   std::vector<NamedText> files;  ///< the program's, that with main() first
-  // Set by Workshop::build.
+  // Set by BuildCache::build.
   std::filesystem::path program{};    ///< empty if it did not build
   bool serves = false;                ///< it can be a fork server
   std::vector<std::string> output{};  ///< what compiler and linker said then
 };
 
 /// Where they are built. Several processes may build there: one at a time does.
-class Workshop {
+class BuildCache {
  public:
   /// Builds what all trainers need. Throws Error if that fails. The project must outlive it.
   /// Without building, what was built before is taken, as on a compute node without a compiler.
-  Workshop(const Project& project, bool builds);
+  BuildCache(const Project& project, bool builds);
 
   /// Builds the pieces; what was built from the same text before is left. Pieces are compiled
   /// together where they can be (see judge/bundle.hpp), as many bundles at a time as there are
   /// cores.
-  void build(std::span<WorkPiece> pieces) const;
+  void build(std::span<CachedProgram> pieces) const;
 
  private:
   /// Some pieces that become one program.
-  using Bundle = std::vector<WorkPiece*>;
+  using Bundle = std::vector<CachedProgram*>;
 
-  std::filesystem::path folder_of(const WorkPiece& piece) const;
-  bool is_built(const WorkPiece& piece) const;
+  std::filesystem::path folder_of(const CachedProgram& piece) const;
+  bool is_built(const CachedProgram& piece) const;
   std::vector<Bundle> bundles_of(const Bundle& pieces) const;
   std::string script_of(const Bundle& bundle) const;
   /// Returns those that did not build.
@@ -58,6 +58,6 @@ class Workshop {
 };
 
 /// Servers of the pieces that can serve, and of the replay.
-ForkServers servers_of(const Project& project, std::span<const WorkPiece> pieces);
+ForkServers servers_of(const Project& project, std::span<const CachedProgram> pieces);
 
 }  // namespace checker

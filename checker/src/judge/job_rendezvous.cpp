@@ -1,4 +1,4 @@
-#include "judge/job_meeting.hpp"
+#include "judge/job_rendezvous.hpp"
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@ namespace checker {
 namespace {
 
 // Where a process was told to meet the others.
-struct Meeting {
+struct Rendezvous {
   std::string host, address, port;
 
   EvidenceLine seen() const {
@@ -22,7 +22,7 @@ struct Meeting {
   }
 };
 
-Meeting meeting_of(const StartSeen& start) {
+Rendezvous rendezvous_told_to(const StartSeen& start) {
   const auto endpoint = start.option("rdzv-endpoint");
   const auto colon = endpoint.rfind(':');
   if (colon != std::string::npos) {
@@ -36,61 +36,61 @@ Meeting meeting_of(const StartSeen& start) {
 }
 
 // torchrun tells its ranks another address, so what counts is what torchrun was told.
-std::vector<Meeting> meetings_of(const JobSeen& job) {
-  std::vector<Meeting> meetings;
+std::vector<Rendezvous> rendezvous_of(const JobSeen& job) {
+  std::vector<Rendezvous> all;
   for (const auto& start : job.launchers.empty() ? job.trainers : job.launchers) {
-    meetings.push_back(meeting_of(start));
+    all.push_back(rendezvous_told_to(start));
   }
-  return meetings;
+  return all;
 }
 
-bool is_local(const Meeting& meeting) {
-  return meeting.address == "localhost" || meeting.address.starts_with("127.") ||
-         meeting.address == "::1";
+bool is_local(const Rendezvous& rendezvous) {
+  return rendezvous.address == "localhost" || rendezvous.address.starts_with("127.") ||
+         rendezvous.address == "::1";
 }
 
 // One line for each node, also where several ranks of it say the same.
-std::vector<EvidenceLine> evidence_of(const std::vector<Meeting>& meetings) {
+std::vector<EvidenceLine> evidence_of(const std::vector<Rendezvous>& all) {
   std::vector<EvidenceLine> evidence;
   std::set<std::tuple<std::string, std::string, std::string>> known;
-  for (const auto& meeting : meetings) {
-    if (known.emplace(meeting.host, meeting.address, meeting.port).second) {
-      evidence.push_back(meeting.seen());
+  for (const auto& rendezvous : all) {
+    if (known.emplace(rendezvous.host, rendezvous.address, rendezvous.port).second) {
+      evidence.push_back(rendezvous.seen());
     }
   }
   return evidence;
 }
 
 // What is wrong with where they meet, whatever other jobs do; empty: nothing.
-std::string wrong_with(const std::vector<Meeting>& meetings, const JobSeen& job) {
-  const auto& first = meetings.front();
-  const auto any = [&](auto condition) { return std::ranges::any_of(meetings, condition); };
-  const auto differs = [&](std::string Meeting::*part) {
-    return any([&](const Meeting& meeting) { return meeting.*part != first.*part; });
+std::string wrong_with(const std::vector<Rendezvous>& all, const JobSeen& job) {
+  const auto& first = all.front();
+  const auto any = [&](auto condition) { return std::ranges::any_of(all, condition); };
+  const auto differs = [&](std::string Rendezvous::*part) {
+    return any([&](const Rendezvous& rendezvous) { return rendezvous.*part != first.*part; });
   };
-  if (any([](const Meeting& m) { return m.address.empty() || m.port.empty(); })) {
+  if (any([](const Rendezvous& m) { return m.address.empty() || m.port.empty(); })) {
     return "master_not_set";
   }
   if (any(is_local)) return "master_is_localhost";
-  if (differs(&Meeting::address)) return "masters_differ";
+  if (differs(&Rendezvous::address)) return "masters_differ";
   if (!job.hosts.empty() && first.address != job.hosts.front()) return "master_not_first_node";
-  if (differs(&Meeting::port)) return "ports_differ";
+  if (differs(&Rendezvous::port)) return "ports_differ";
   const int port = whole_number(first.port, 0);
   return port < 1024 || port > 65535 ? "port_not_usable" : "";
 }
 
 }  // namespace
 
-std::optional<Symptom> judge_meeting(const JobScene& scene) {
-  const auto meetings = meetings_of(scene.job);
-  if (meetings.empty()) return std::nullopt;
-  auto id = wrong_with(meetings, scene.job);
-  const auto others = meetings_of(scene.other);
-  if (id.empty() && !others.empty() && others.front().port == meetings.front().port) {
+std::optional<Symptom> judge_rendezvous(const JobScene& scene) {
+  const auto all = rendezvous_of(scene.job);
+  if (all.empty()) return std::nullopt;
+  auto id = wrong_with(all, scene.job);
+  const auto others = rendezvous_of(scene.other);
+  if (id.empty() && !others.empty() && others.front().port == all.front().port) {
     id = "port_of_every_job";
   }
   if (id.empty()) return std::nullopt;
-  return Symptom{.id = id, .evidence = evidence_of(meetings)};
+  return Symptom{.id = id, .evidence = evidence_of(all)};
 }
 
 }  // namespace checker

@@ -1,4 +1,4 @@
-#include "judge/workshop.hpp"
+#include "judge/build_cache.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -51,17 +51,17 @@ std::string text_of(std::span<const NamedText> files) {
   return all;
 }
 
-fs::path Workshop::folder_of(const WorkPiece& piece) const {
+fs::path BuildCache::folder_of(const CachedProgram& piece) const {
   return project_.build / "workshop" / piece.name;
 }
 
-bool Workshop::is_built(const WorkPiece& piece) const {
+bool BuildCache::is_built(const CachedProgram& piece) const {
   const auto version = folder_of(piece) / kVersion;
   return fs::exists(folder_of(piece) / kProgram) && fs::exists(version) &&
          trim(read_file(version)) == recipe_.version_of(text_of(piece.files));
 }
 
-std::vector<Workshop::Bundle> Workshop::bundles_of(const Bundle& pieces) const {
+std::vector<BuildCache::Bundle> BuildCache::bundles_of(const Bundle& pieces) const {
   std::vector<Bundle> bundles, alone;
   for (auto* piece : pieces) {
     if (!piece->serves) {
@@ -78,7 +78,7 @@ std::vector<Workshop::Bundle> Workshop::bundles_of(const Bundle& pieces) const {
 
 // Writes what is to be compiled. Returns one shell line that compiles, links and names the program
 // in the folder of each piece, to be run in the build folder.
-std::string Workshop::script_of(const Bundle& bundle) const {
+std::string BuildCache::script_of(const Bundle& bundle) const {
   std::vector<fs::path> folders, sources;
   std::vector<std::string> texts;
   for (const auto* piece : bundle) {
@@ -104,7 +104,7 @@ std::string Workshop::script_of(const Bundle& bundle) const {
   return script + " && rm -f " + raw;
 }
 
-Workshop::Workshop(const Project& project, bool builds) : project_(project), builds_(builds) {
+BuildCache::BuildCache(const Project& project, bool builds) : project_(project), builds_(builds) {
   if (!builds) return;
   // The replay needs what trainers need as well: the precompiled header and the libraries.
   const std::string replay = "replay";
@@ -114,7 +114,7 @@ Workshop::Workshop(const Project& project, bool builds) : project_(project), bui
   recipe_ = recipe_of(project);
 }
 
-std::vector<Workshop::Bundle> Workshop::build(std::vector<Bundle> bundles) const {
+std::vector<BuildCache::Bundle> BuildCache::build(std::vector<Bundle> bundles) const {
   std::vector<std::vector<Command>> commands;
   for (const auto& bundle : bundles) {
     commands.push_back({Command{.arguments = {"sh", "-c", script_of(bundle)},
@@ -136,7 +136,7 @@ std::vector<Workshop::Bundle> Workshop::build(std::vector<Bundle> bundles) const
   return failed;
 }
 
-void Workshop::build(std::span<WorkPiece> pieces) const {
+void BuildCache::build(std::span<CachedProgram> pieces) const {
   for (auto& piece : pieces) {
     piece.program = folder_of(piece) / kProgram;
     piece.serves = piece.files.size() == 1 && fits_a_bundle(piece.files.front().text);
@@ -163,7 +163,7 @@ void Workshop::build(std::span<WorkPiece> pieces) const {
   for (const auto& bundle : build(std::move(again))) bundle.front()->program.clear();
 }
 
-ForkServers servers_of(const Project& project, std::span<const WorkPiece> pieces) {
+ForkServers servers_of(const Project& project, std::span<const CachedProgram> pieces) {
   ForkServers servers({"OMP_NUM_THREADS=1"});  // OpenMP reads it while it is loaded.
   servers.add(project.build / "bin" / "replay");
   for (const auto& piece : pieces) {
