@@ -49,6 +49,17 @@ TEST(Divergence, FindsTheCallThatARankLeftOut) {
   EXPECT_EQ(left_out({all, rank_that("tvpstvpe.", true)}), std::nullopt) << "it left too early";
 }
 
+// While it was still in its last validation, others were through and gone. It failed, and the run
+// was ended while it was on its way out: it left nothing out.
+TEST(Divergence, ARankWhoseCollectiveFailedLeftNothingOut) {
+  auto failed = rank_that("tvpstv.");
+  EXPECT_EQ(left_out({rank_that("tvpstvps.", true), failed}), "call.print0");
+  failed.errors = {"error: [gloo] Connection closed by peer [127.0.0.1]:4711"};
+  failed.result.ended_by_us = true;
+  failed.result.exit.signal = 9;
+  EXPECT_EQ(left_out({rank_that("tvpstvps.", true), failed}), std::nullopt);
+}
+
 TEST(Divergence, LeavesPrintingAndSavingInOtherWaysAlone) {
   EXPECT_EQ(left_out({rank_that("tvstvs"), rank_that("tvstvt")}), std::nullopt);
   EXPECT_EQ(left_out({rank_that("tvptvpepp.", true), rank_that("tvptvpepp.")}), std::nullopt);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "judge/departure.hpp"
+
 namespace checker {
 
 namespace {
@@ -80,7 +82,7 @@ std::optional<std::string> first_call_left_out(const Run& run) {
     const auto& own = all[number];
     // Who never calls print0 prints in a way of his own, unless it is seen once only: then that
     // place is the nearest to blame.
-    const bool went_home = rank.left_regularly && !rank.shutdown_event;
+    const bool went_home = has_left(rank) && !rank.shutdown_event;
     const auto unprinted = evaluations_unprinted(own, went_home);
     if (prints ? unprinted > 0 : unprinted == 1) return kPrint0;
     const auto misses_the_test = [&](const Milestones& other) {

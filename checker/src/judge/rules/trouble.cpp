@@ -2,33 +2,13 @@
 #include <optional>
 
 #include "judge/collectives.hpp"
+#include "judge/departure.hpp"
 #include "judge/divergence.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
 
 namespace {
-
-// The last line of what a rank said of its own failure.
-std::string last_words(const RankSeen& rank) {
-  for (size_t i = rank.errors.size(); i-- > 0;) {
-    const auto at = rank.errors[i].find("error: ");
-    if (at != std::string::npos) return rank.errors[i].substr(at + 7, 300);
-  }
-  return rank.errors.empty() ? "" : rank.errors.back().substr(0, 300);
-}
-
-// A rank that failed only because another was gone.
-bool is_victim(const RankSeen& rank) {
-  const auto words = last_words(rank);
-  return words.find("onnection") != std::string::npos || words.find("peer") != std::string::npos ||
-         words.find("imed out") != std::string::npos;
-}
-
-// One that was still about to leave when the run was ended counts as well.
-bool has_left(const RankSeen& rank) {
-  return rank.left_regularly && (rank.result.exit.success() || rank.result.ended_by_us);
-}
 
 class Trouble {
  public:

@@ -1,0 +1,20 @@
+#pragma once
+/// How a rank left its run: by itself, or because another was gone.
+#include <string>
+
+#include "evidence/run.hpp"
+
+namespace checker {
+
+/// The last line of what a rank said of its own failure; empty if it said nothing.
+std::string last_words(const RankSeen& rank);
+
+/// Whether a rank failed only because another was gone, as far as its words tell: Gloo and NCCL
+/// speak of peers, connections and time-outs then.
+bool is_victim(const RankSeen& rank);
+
+/// Whether a rank went to its end by itself. One that was about to when the run was ended counts as
+/// well, but not one whose collective had failed because others were gone.
+bool has_left(const RankSeen& rank);
+
+}  // namespace checker
