@@ -61,12 +61,12 @@ class DoctorTest : public ::testing::Test {
     write_file(project_.build / "CMakeCache.txt", lines);
   }
 
-  using Examine = std::vector<Finding> (*)(const Place&);
-  // What is found on this subject; "absent" without a finding on it.
-  Finding find(Examine examine, const std::string& subject, bool compute_node = false) const {
+  using Examine = std::vector<HealthCheck> (*)(const Place&);
+  // What is found on this subject; "absent" without a check on it.
+  HealthCheck find(Examine examine, const std::string& subject, bool compute_node = false) const {
     const auto all = examine({project_, compute_node});
-    const auto found = std::ranges::find(all, subject, &Finding::subject);
-    return found == all.end() ? Finding{subject, Health::absent, "no line"} : *found;
+    const auto found = std::ranges::find(all, subject, &HealthCheck::subject);
+    return found == all.end() ? HealthCheck{subject, Health::absent, "no line"} : *found;
   }
 
   Project project_;

@@ -13,7 +13,7 @@ using ::testing::Pair;
 
 constexpr size_t kGpus = 4;
 
-// A job of the solution on two nodes, as the witnesses of torchrun and of the trainer saw it.
+// A job of the solution on two nodes, as the shims of torchrun and of the trainer saw it.
 JobSeen right_job(const std::string& number = "7") {
   JobSeen job;
   job.state = "COMPLETED";

@@ -85,13 +85,13 @@ TEST(Features, OfTheRulesAreThoseOfTodos) {
 }
 
 TEST(Features, UnknownOnesAreExpectedOfNobody) {
-  const Trial trial{};
+  const RecordedRun recorded{};
   const ExpectedWorld truth{};
   const Plan plan;
-  const Scene scene{trial, truth, plan, course(), course().step("04"), {"DDP"}, {}};
-  EXPECT_TRUE(scene.expects(feature::ddp));
-  EXPECT_FALSE(scene.expects(feature::print0));
-  EXPECT_THAT([&] { scene.expects("PRINTO"); },
+  const RunContext context{recorded, truth, plan, course(), course().step("04"), {"DDP"}, {}};
+  EXPECT_TRUE(context.expects(feature::ddp));
+  EXPECT_FALSE(context.expects(feature::print0));
+  EXPECT_THAT([&] { context.expects("PRINTO"); },
               ThrowsMessage<Error>(HasSubstr("feature PRINTO on, did you mean PRINT0?")));
 }
 

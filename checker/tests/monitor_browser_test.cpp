@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(MonitorBrowserOfSeveral, ShowsThemSideBySide) {
   if (!checker::testing::has_browser()) GTEST_SKIP() << "no chromium";
-  std::vector<Contestant> runs;
+  std::vector<ComparedRun> runs;
   for (const size_t ranks : {1U, 4U, 8U}) {
     const auto run = healthy_run({.ranks = ranks});
     runs.push_back({std::to_string(ranks) + " ranks", run, figures_of(run)});

@@ -20,16 +20,16 @@ using checker::testing::healthy_run;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Contestant contestant(const std::string& label, size_t ranks, double step) {
+ComparedRun contestant(const std::string& label, size_t ranks, double step) {
   auto run = healthy_run({.ranks = ranks, .step = step});
   const auto figures = figures_of(run);
   return {label, std::move(run), figures};
 }
 
 TEST(MonitorCompare, SpeedUpIsThatOfTokensAndEfficiencyPerRank) {
-  const std::vector<Contestant> runs{contestant("one", 1, 0.1), contestant("four", 4, 0.125),
-                                     contestant("eight", 8, 0.2)};
-  const auto standings = standings_of(runs);
+  const std::vector<ComparedRun> runs{contestant("one", 1, 0.1), contestant("four", 4, 0.125),
+                                      contestant("eight", 8, 0.2)};
+  const auto standings = scaling_of(runs);
   EXPECT_NEAR(standings[0].speed_up, 1, 1e-9);
   EXPECT_NEAR(standings[1].speed_up, 3.2, 1e-6);
   EXPECT_NEAR(standings[1].efficiency, 0.8, 1e-6);
@@ -46,11 +46,11 @@ TEST(MonitorCompare, SpeedUpIsThatOfTokensAndEfficiencyPerRank) {
 }
 
 TEST(MonitorCompare, RunsWithoutStepsHaveNoSpeed) {
-  std::vector<Contestant> runs{contestant("one", 1, 0.1)};
+  std::vector<ComparedRun> runs{contestant("one", 1, 0.1)};
   auto empty = healthy_run({.ranks = 1, .steps = 0});
   const auto figures = figures_of(empty);
-  runs.insert(runs.begin(), Contestant{"none", std::move(empty), figures});
-  EXPECT_EQ(standings_of(runs)[1].speed_up, 0);
+  runs.insert(runs.begin(), ComparedRun{"none", std::move(empty), figures});
+  EXPECT_EQ(scaling_of(runs)[1].speed_up, 0);
   EXPECT_THAT(to_comparison_page(runs), HasSubstr("<td>–</td>"));
 }
 

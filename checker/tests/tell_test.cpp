@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "files.hpp"
-#include "judge/scene.hpp"
+#include "judge/run_context.hpp"
 #include "support/error.hpp"
 
 namespace checker {

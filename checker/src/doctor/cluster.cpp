@@ -21,13 +21,13 @@ bool resolves(const std::string& host) {
   return failure == 0;
 }
 
-Finding no_slurm() {
+HealthCheck no_slurm() {
   const auto impossible = lab_impossible();
   return {"Slurm", Health::absent, "none here",
           impossible ? "" : "to rehearse job scripts: ./workbook lab up"};
 }
 
-Finding slurm(const std::string& version) {
+HealthCheck slurm(const std::string& version) {
   const auto nodes = answer_of({"sinfo", "--noheader", "--Node", "--format=%N %T"});
   if (!nodes) {
     return {"Slurm", Health::bad, version + ", but its controller does not answer",
@@ -41,7 +41,7 @@ Finding slurm(const std::string& version) {
 }
 
 // The name by which the fast network reaches a node.
-Finding interface(const std::string& suffix) {
+HealthCheck interface(const std::string& suffix) {
   const auto nodes = answer_of({"sinfo", "--noheader", "--Node", "--format=%N"});
   if (!nodes || nodes->empty()) return {"interface", Health::absent, suffix + ", not tried"};
   const auto host = split_lines(*nodes).front() + suffix;
@@ -52,25 +52,25 @@ Finding interface(const std::string& suffix) {
 
 }  // namespace
 
-std::vector<Finding> examine_cluster(const Place& place) {
-  std::vector<Finding> findings;
+std::vector<HealthCheck> examine_cluster(const Place& place) {
+  std::vector<HealthCheck> checks;
   const auto version = answer_of({"sbatch", "--version"});
-  findings.push_back(version ? slurm(version_behind(*version, "")) : no_slurm());
+  checks.push_back(version ? slurm(version_behind(*version, "")) : no_slurm());
   const auto file = place.project.source / "sbatch" / "site.conf";
   try {
     const auto site = parse_site(read_file(file), place.project.shown(file));
     std::vector<std::string> settings;
     for (const auto& [key, value] : site) settings.emplace_back(key).append("=").append(value);
-    findings.push_back({"site", Health::good,
-                        settings.empty() ? "sbatch/site.conf sets nothing" : join(settings, ", ")});
+    checks.push_back({"site", Health::good,
+                      settings.empty() ? "sbatch/site.conf sets nothing" : join(settings, ", ")});
     const auto suffix = site.find("interface");
     if (version && suffix != site.end() && !suffix->second.empty()) {
-      findings.push_back(interface(suffix->second));
+      checks.push_back(interface(suffix->second));
     }
   } catch (const Error& error) {
-    findings.push_back({"site", Health::bad, error.what(), "correct sbatch/site.conf"});
+    checks.push_back({"site", Health::bad, error.what(), "correct sbatch/site.conf"});
   }
-  return findings;
+  return checks;
 }
 
 }  // namespace checker::doctor

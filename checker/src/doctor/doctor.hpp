@@ -2,7 +2,7 @@
 /// Is this machine fit for the course? What is looked at, in the order of the report.
 #include <vector>
 
-#include "doctor/finding.hpp"
+#include "doctor/health_check.hpp"
 #include "support/project.hpp"
 
 namespace checker::doctor {
@@ -16,12 +16,12 @@ struct Place {
 Place this_place(const Project& project);
 
 /// Compiler, LibTorch, programs and torchrun.
-std::vector<Finding> examine_software(const Place& place);
+std::vector<HealthCheck> examine_software(const Place& place);
 /// CUDA toolkit, driver, GPUs, NCCL.
-std::vector<Finding> examine_gpus(const Place& place);
+std::vector<HealthCheck> examine_gpus(const Place& place);
 /// Slurm, the site file and its interface.
-std::vector<Finding> examine_cluster(const Place& place);
+std::vector<HealthCheck> examine_cluster(const Place& place);
 /// Disk, shared memory, limits, clock.
-std::vector<Finding> examine_machine(const Place& place);
+std::vector<HealthCheck> examine_machine(const Place& place);
 
 }  // namespace checker::doctor

@@ -15,7 +15,7 @@ namespace {
 // docs.nvidia.com/cuda/cuda-toolkit-release-notes.
 constexpr const char* kLeastDriver = "580.65.06";
 
-Finding toolkit(const Project& project) {
+HealthCheck toolkit(const Project& project) {
   const auto program = cached(project, "CMAKE_CUDA_COMPILER");
   const auto said = answer_of({program.empty() ? "nvcc" : program, "--version"});
   const auto version = said ? version_behind(*said, "release") : "";
@@ -26,20 +26,20 @@ Finding toolkit(const Project& project) {
           "./workbook start --cuda installs the toolkit; on a cluster: module load CUDA/13"};
 }
 
-Finding nccl(const Project& project) {
+HealthCheck nccl(const Project& project) {
   const auto header = fs::path(cached(project, "NCCL_INCLUDE_DIR")) / "nccl.h";
   const auto version = version_in(header, "NCCL_");
   if (version.size() > 2) return {"NCCL", Health::good, version};
   return {"NCCL", Health::bad, header.string() + " is not there", "./workbook start --cuda"};
 }
 
-Finding driver(const std::string& version) {
+HealthCheck driver(const std::string& version) {
   if (at_least(version, kLeastDriver)) return {"driver", Health::good, version};
   return {"driver", Health::bad, version + ", and CUDA 13 needs " + kLeastDriver,
           "ask whoever looks after the machine; until then: --cpu with every verb."};
 }
 
-Finding seen(const std::vector<std::string>& names) {
+HealthCheck seen(const std::vector<std::string>& names) {
   const size_t visible = gpus_here();
   auto text = std::to_string(names.size()) + " x " + names.front();
   if (visible == names.size()) return {"GPUs", Health::good, text};
@@ -50,33 +50,33 @@ Finding seen(const std::vector<std::string>& names) {
 
 }  // namespace
 
-std::vector<Finding> examine_gpus(const Place& place) {
+std::vector<HealthCheck> examine_gpus(const Place& place) {
   const bool for_gpus = cached(place.project, "WORLDSIZE_CUDA") == "ON";
-  std::vector<Finding> findings;
+  std::vector<HealthCheck> checks;
   if (for_gpus) {
-    if (!place.compute_node) findings.push_back(toolkit(place.project));
-    findings.push_back(nccl(place.project));
+    if (!place.compute_node) checks.push_back(toolkit(place.project));
+    checks.push_back(nccl(place.project));
   }
   const auto said =
       answer_of({"nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader"});
   if (!said || said->empty()) {
     // A login node often has none, and a laptop neither.
-    findings.push_back({"GPUs", for_gpus && place.compute_node ? Health::bad : Health::absent,
-                        "none here; ranks run on the CPU, over Gloo",
-                        for_gpus && place.compute_node ? "ask Slurm for them: --gres=gpu:4" : ""});
-    return findings;
+    checks.push_back({"GPUs", for_gpus && place.compute_node ? Health::bad : Health::absent,
+                      "none here; ranks run on the CPU, over Gloo",
+                      for_gpus && place.compute_node ? "ask Slurm for them: --gres=gpu:4" : ""});
+    return checks;
   }
   std::vector<std::string> names;
   for (const auto& line : split_lines(*said)) {
     names.emplace_back(trim(line.substr(std::min(line.find(',') + 1, line.size()))));
   }
-  findings.push_back(driver(version_behind(*said, "")));
-  findings.push_back(seen(names));
+  checks.push_back(driver(version_behind(*said, "")));
+  checks.push_back(seen(names));
   if (!for_gpus) {
-    findings.push_back({"build", Health::bad, "for CPUs, on a machine with GPUs",
-                        "./workbook start --cuda, then say every verb with --cuda"});
+    checks.push_back({"build", Health::bad, "for CPUs, on a machine with GPUs",
+                      "./workbook start --cuda, then say every verb with --cuda"});
   }
-  return findings;
+  return checks;
 }
 
 }  // namespace checker::doctor

@@ -21,7 +21,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30, kMiB = uint64_t{1} << 20;
 
 std::string gib(uint64_t bytes) { return std::to_string(bytes / kGiB) + " GB free"; }
 
-Finding disk(const fs::path& folder) {
+HealthCheck disk(const fs::path& folder) {
   struct statvfs space = {};
   if (::statvfs(folder.c_str(), &space) != 0) {
     return {"disk", Health::bad, folder.string() + " cannot be looked at", "is it still mounted?"};
@@ -39,7 +39,7 @@ Finding disk(const fs::path& folder) {
 }
 
 // Gloo and NCCL put what ranks of one node share there.
-Finding shared_memory() {
+HealthCheck shared_memory() {
   struct statvfs space = {};
   if (::statvfs("/dev/shm", &space) != 0) {
     return {"/dev/shm", Health::bad, "is not there",
@@ -57,7 +57,7 @@ std::string shown(rlim_t limit, rlim_t unit = 1) {
   return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit / unit);
 }
 
-Finding limits() {
+HealthCheck limits() {
   rlimit files{}, memory{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   ::getrlimit(RLIMIT_MEMLOCK, &memory);
@@ -79,7 +79,7 @@ Finding limits() {
 
 // File times come from the file server: where its clock is another, ninja builds too much or too
 // little, and munge refuses what seems to come from the future.
-Finding clock(const fs::path& folder) {
+HealthCheck clock(const fs::path& folder) {
   auto name = (folder / ".clock-XXXXXX").string();
   const int file = ::mkstemp(name.data());
   if (file < 0) {
@@ -103,7 +103,7 @@ Finding clock(const fs::path& folder) {
 
 }  // namespace
 
-std::vector<Finding> examine_machine(const Place& place) {
+std::vector<HealthCheck> examine_machine(const Place& place) {
   const auto& folder = place.project.build;
   return {disk(folder), shared_memory(), limits(), clock(folder)};
 }

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Finding compiler(const Place& place) {
+HealthCheck compiler(const Place& place) {
   const auto program = cached(place.project, "CMAKE_CXX_COMPILER");
   const auto said = answer_of({program, "--version"});
   if (said) return {"compiler", Health::good, split_lines(*said).front()};
@@ -25,7 +25,7 @@ Finding compiler(const Place& place) {
       "up."};
 }
 
-Finding libtorch(const Place& place) {
+HealthCheck libtorch(const Place& place) {
   const fs::path root = cached(place.project, "LIBTORCH_ROOT");
   const auto header = root / "include/torch/headeronly/version.h";
   const auto version = version_in(header, "TORCH_VERSION_");
@@ -36,7 +36,7 @@ Finding libtorch(const Place& place) {
 }
 
 // Steps that cannot be submitted, because their programs were not built.
-Finding programs(const Place& place) {
+HealthCheck programs(const Place& place) {
   const auto course = load_course(place.project.chapters());
   std::vector<std::string> missing;
   for (const auto& step : course.steps) {
@@ -49,7 +49,7 @@ Finding programs(const Place& place) {
                              : "before you submit: ./workbook build"};
 }
 
-Finding torchrun(const Place& place) {
+HealthCheck torchrun(const Place& place) {
   const auto own = own_torchrun(place.project);
   const auto why = why_not_running(own);
   if (!why) return {"torchrun", Health::good, own.string()};
@@ -61,7 +61,7 @@ Finding torchrun(const Place& place) {
 
 }  // namespace
 
-std::vector<Finding> examine_software(const Place& place) {
+std::vector<HealthCheck> examine_software(const Place& place) {
   return {compiler(place), libtorch(place), programs(place), torchrun(place)};
 }
 

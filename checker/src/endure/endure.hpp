@@ -1,5 +1,5 @@
 #pragma once
-/// Does training survive? Runs of step 07's trainer that are killed, and checkpoints that are
+/// Does training survive? Runs of the last trainer that are killed, and checkpoints that are
 /// damaged, many of each.
 #include <cstdint>
 #include <filesystem>

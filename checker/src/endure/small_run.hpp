@@ -1,5 +1,5 @@
 #pragma once
-/// A run of step 07's trainer that lasts seconds and saves often, to be disturbed.
+/// A run of the trainer with checkpoints that lasts seconds and saves often, to be disturbed.
 #include <sys/types.h>
 
 #include <filesystem>

@@ -60,7 +60,7 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
     become += " --output \"$me.output\"";
   }
   for (const char* kind : {"step_", "solution_"}) {
-    place_witness(folder_ / "build" / "cpu" / "bin" / (kind + step.label()), kTrainer, become);
+    place_shim(folder_ / "build" / "cpu" / "bin" / (kind + step.label()), kTrainer, become);
   }
   const auto programs = project.source / ".venv" / "bin";
   for (const auto& entry : fs::directory_iterator(programs)) {
@@ -71,12 +71,12 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
     }
   }
   const auto torchrun = shell_quote(own_torchrun(project).string());
-  place_witness(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
-                options.empty() ? "exit 0" : "exec " + torchrun + " \"$@\"");
+  place_shim(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
+             options.empty() ? "exit 0" : "exec " + torchrun + " \"$@\"");
 }
 
-void JobSite::place_witness(const fs::path& program, const std::string& kind,
-                            const std::string& become) const {
+void JobSite::place_shim(const fs::path& program, const std::string& kind,
+                         const std::string& become) const {
   // Named last, so that what has a .host is whole.
   // Who asks for help starts nothing.
   const std::string text = "#!/bin/bash\n[ \"$*\" != --help ] || exit 0\nme=$(mktemp -u " +

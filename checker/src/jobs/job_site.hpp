@@ -1,6 +1,6 @@
 #pragma once
 /// The folder that a job script is submitted from: the script as it is, and in place of trainer and
-/// torchrun witnesses, which write down how they were started and then become the real ones.
+/// torchrun shims, which write down how they were started and then become the real ones.
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -30,12 +30,12 @@ class JobSite {
 
   /// Grows as long as the job gets anywhere.
   uint64_t progress() const;
-  /// Adds what the witnesses saw and what the job wrote.
+  /// Adds what the shims saw and what the job wrote.
   void read(JobSeen& job) const;
 
  private:
-  void place_witness(const std::filesystem::path& program, const std::string& kind,
-                     const std::string& become) const;
+  void place_shim(const std::filesystem::path& program, const std::string& kind,
+                  const std::string& become) const;
 
   std::filesystem::path folder_, script_, seen_;
 };

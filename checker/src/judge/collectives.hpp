@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "judge/scene.hpp"
+#include "judge/run_context.hpp"
 
 namespace checker {
 
@@ -25,32 +25,15 @@ struct Mismatch {
 std::optional<Mismatch> find_mismatch(const Run& run, bool counts);
 
 /// What a rank called, and where, as far as that is known. name: of the line, "waits" or "called".
-EvidenceLine seen_call(const Scene& scene, const char* name, size_t rank,
+EvidenceLine seen_call(const RunContext& context, const char* name, size_t rank,
                        const CollectiveSeen& collective);
 /// Two lines: what each of the two ranks called.
-std::vector<EvidenceLine> seen_of(const Scene& scene, const Mismatch& mismatch);
+std::vector<EvidenceLine> seen_of(const RunContext& context, const Mismatch& mismatch);
 
 /// "size", "reduce op", ...: in what two collectives differ.
 std::string difference(const CollectiveSeen& a, const CollectiveSeen& b);
 
 /// The collective that a rank was in when it was last seen; null if in none.
 const CollectiveSeen* waiting_in(const RankSeen& rank);
-
-/// What part of the program a place in a rank's log belongs to.
-enum class Phase {
-  joining,    ///< no process group yet
-  preparing,  ///< between the group and the first batch
-  training,
-  checkpointing,
-  evaluating,
-  reporting,  ///< after an evaluation, or after it was reported
-  saving,     ///< after print0, or save0
-  closing,    ///< the same after the test
-  leaving,    ///< after the save0 that follows it, or a shutdown
-};
-Phase phase_at(const RankSeen& rank, size_t event);
-
-/// What blame tables and findings.yaml's phrases call a phase: "phase.training".
-std::string name_of(Phase phase);
 
 }  // namespace checker

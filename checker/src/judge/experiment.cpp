@@ -69,37 +69,37 @@ class Row {
  public:
   explicit Row(const Experiment& experiment) : boxed_(experiment.box != nullptr) {
     for (const auto& world : experiment.worlds) {
-      auto& trial = trials_.emplace_back();
-      trial.folder = experiment.folder / ("world-" + std::to_string(world.size()));
-      trial.run.world = world.size();
-      trial.run.ranks.resize(trial.run.world);
+      auto& recorded = runs_.emplace_back();
+      recorded.folder = experiment.folder / ("world-" + std::to_string(world.size()));
+      recorded.run.world = world.size();
+      recorded.run.ranks.resize(recorded.run.world);
       std::vector<fs::path> logs;
       auto& commands = commands_.emplace_back();
-      fs::create_directories(trial.folder / kMeeting);
-      for (size_t rank = 0; rank < trial.run.world; ++rank) {
-        commands.push_back(rank_command(experiment, trial.folder, world[rank]));
+      fs::create_directories(recorded.folder / kMeeting);
+      for (size_t rank = 0; rank < recorded.run.world; ++rank) {
+        commands.push_back(rank_command(experiment, recorded.folder, world[rank]));
         fs::create_directories(commands.back().directory);
-        logs.push_back(log_of(trial.folder, rank));
+        logs.push_back(log_of(recorded.folder, rank));
         make_log(logs.back(), kLogBytes);
-        trial.run.ranks[rank].folder = commands.back().directory;
-        trial.run.ranks[rank].place = world[rank];
+        recorded.run.ranks[rank].folder = commands.back().directory;
+        recorded.run.ranks[rank].place = world[rank];
         if (experiment.box) {
-          commands.back() = boxed(experiment, trial.folder, commands.back(), rank);
+          commands.back() = boxed(experiment, recorded.folder, commands.back(), rank);
         } else if (experiment.servers) {
           commands.back().server = experiment.servers->of(experiment.program);
         }
-        places_.emplace_back(trials_.size() - 1, rank);
+        places_.emplace_back(runs_.size() - 1, rank);
       }
       watchdogs_.emplace_back(logs, experiment.on_gpus);
     }
   }
 
-  std::vector<Trial> run() {
+  std::vector<RecordedRun> run() {
     RankOptions options;
     options.grace = std::chrono::milliseconds(500);
     options.on_line = [&](size_t rank, bool is_error, std::string_view line) {
       watchdog(places_[rank].first).line();
-      auto& seen = trials_[places_[rank].first].run.ranks[places_[rank].second];
+      auto& seen = runs_[places_[rank].first].run.ranks[places_[rank].second];
       auto& lines = is_error ? seen.errors : seen.output;
       if (lines.size() < kLines) {
         lines.emplace_back(line.substr(0, kLineBytes));
@@ -110,18 +110,18 @@ class Row {
     };
     options.on_start = [&](size_t rank, pid_t pid) { watchdog(places_[rank].first).add(pid); };
     options.stop = [&](size_t group) {
-      trials_[group].stall = watchdog(group).look();
-      return trials_[group].stall != Stall::none;
+      runs_[group].stall = watchdog(group).look();
+      return runs_[group].stall != Stall::none;
     };
     const auto begin = Watchdog::Clock::now();
     const auto results = run_groups(commands_, options);
-    for (size_t i = 0; i < trials_.size(); ++i) finish(trials_[i], results[i], boxed_);
+    for (size_t i = 0; i < runs_.size(); ++i) finish(runs_[i], results[i], boxed_);
     const std::chrono::duration<double> time = Watchdog::Clock::now() - begin;
-    for (auto& trial : trials_) trial.run.seconds = time.count();
+    for (auto& recorded : runs_) recorded.run.seconds = time.count();
     for (const auto& result : results) {
       if (result.interrupted_by) throw Error("Interrupted.");
     }
-    return std::move(trials_);
+    return std::move(runs_);
   }
 
  private:
@@ -129,27 +129,29 @@ class Row {
     return *std::next(watchdogs_.begin(), static_cast<std::ptrdiff_t>(group));
   }
 
-  static void finish(Trial& trial, const GroupResult& result, bool boxed) {
-    trial.run.result = result;
-    for (size_t rank = 0; rank < trial.run.ranks.size(); ++rank) {
-      auto& seen = trial.run.ranks[rank];
+  static void finish(RecordedRun& recorded, const GroupResult& result, bool boxed) {
+    recorded.run.result = result;
+    for (size_t rank = 0; rank < recorded.run.ranks.size(); ++rank) {
+      auto& seen = recorded.run.ranks[rank];
       seen.result = result.ranks[rank];
       if (boxed) seen.result.exit = outcome_in_box(seen.result.exit);
-      seen.log = read_log(log_of(trial.folder, rank));
+      seen.log = read_log(log_of(recorded.folder, rank));
       interpret(seen);
       seen.files = files_in(seen.folder);
     }
   }
 
   bool boxed_;
-  std::vector<Trial> trials_;
+  std::vector<RecordedRun> runs_;
   std::list<Watchdog> watchdogs_;
   std::vector<std::vector<Command>> commands_;
-  std::vector<std::pair<size_t, size_t>> places_;  // of each rank: its trial, its number there
+  std::vector<std::pair<size_t, size_t>> places_;  // of each rank: its recorded, its number there
 };
 
 }  // namespace
 
-std::vector<Trial> run_experiment(const Experiment& experiment) { return Row(experiment).run(); }
+std::vector<RecordedRun> run_experiment(const Experiment& experiment) {
+  return Row(experiment).run();
+}
 
 }  // namespace checker

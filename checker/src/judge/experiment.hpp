@@ -26,7 +26,7 @@ struct Experiment {
   ForkServers* servers = nullptr;
 };
 
-struct Trial {
+struct RecordedRun {
   Run run;
   Stall stall = Stall::none;
   std::filesystem::path folder;
@@ -34,6 +34,6 @@ struct Trial {
 
 /// All worlds side by side, in the order of experiment.worlds. Whatever the program does, no
 /// process of it is left.
-std::vector<Trial> run_experiment(const Experiment& experiment);
+std::vector<RecordedRun> run_experiment(const Experiment& experiment);
 
 }  // namespace checker

@@ -41,12 +41,12 @@ std::vector<double> reported_alone(const JobCheckOptions& options, size_t ranks)
   auto arguments = trainer_options(options);
   arguments.insert(arguments.end(),
                    {"--batch-size", std::to_string(ranks * options.plan.batch_size)});
-  const auto trials = run_experiment({.program = options.trainer,
-                                      .folder = options.folder / "alone",
-                                      .options = arguments,
-                                      .worlds = {{RankPlace{}}},
-                                      .box = options.box});
-  const auto& rank = trials.front().run.ranks.front();
+  const auto runs = run_experiment({.program = options.trainer,
+                                    .folder = options.folder / "alone",
+                                    .options = arguments,
+                                    .worlds = {{RankPlace{}}},
+                                    .box = options.box});
+  const auto& rank = runs.front().run.ranks.front();
   return rank.result.exit.success() ? rank.reported : std::vector<double>();
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "box/box.hpp"
-#include "judge/scene.hpp"
+#include "judge/run_context.hpp"
 #include "support/project.hpp"
 
 namespace checker {

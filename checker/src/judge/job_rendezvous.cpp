@@ -81,11 +81,11 @@ std::string wrong_with(const std::vector<Rendezvous>& all, const JobSeen& job) {
 
 }  // namespace
 
-std::optional<Symptom> judge_rendezvous(const JobScene& scene) {
-  const auto all = rendezvous_of(scene.job);
+std::optional<Symptom> judge_rendezvous(const JobContext& context) {
+  const auto all = rendezvous_of(context.job);
   if (all.empty()) return std::nullopt;
-  auto id = wrong_with(all, scene.job);
-  const auto others = rendezvous_of(scene.other);
+  auto id = wrong_with(all, context.job);
+  const auto others = rendezvous_of(context.other);
   if (id.empty() && !others.empty() && others.front().port == all.front().port) {
     id = "port_of_every_job";
   }

@@ -7,6 +7,6 @@
 namespace checker {
 
 /// The same place for all: the job's first node, at a port of the job's own. Nothing if it is so.
-std::optional<Symptom> judge_rendezvous(const JobScene& scene);
+std::optional<Symptom> judge_rendezvous(const JobContext& context);
 
 }  // namespace checker

@@ -20,7 +20,7 @@ std::map<std::string, std::vector<const StartSeen*>> by_host(const Starts& start
 
 class JobRules {
  public:
-  explicit JobRules(const JobScene& scene) : scene_(scene), job_(scene.job) {}
+  explicit JobRules(const JobContext& context) : context_(context), job_(context.job) {}
 
   Symptoms judge() {
     if (!job_.refused.empty()) {
@@ -28,7 +28,7 @@ class JobRules {
       return symptoms_;
     }
     gpus();
-    if (auto symptom = judge_rendezvous(scene_)) symptoms_.push_back(std::move(*symptom));
+    if (auto symptom = judge_rendezvous(context_)) symptoms_.push_back(std::move(*symptom));
     if (symptoms_.empty()) processes();  // else it is no wonder
     nodes();
     if (symptoms_.empty()) end();
@@ -54,8 +54,8 @@ class JobRules {
             {"allotted", allotted},
             {"visible", visible.size()},
             {"devices", starts.front()->variable("CUDA_VISIBLE_DEVICES")}}}};
-      if (allotted != scene_.gpus_per_node) return add("gpus_not_asked_for", evidence);
-      if (visible.size() != scene_.gpus_per_node) return add("gpus_not_visible", evidence);
+      if (allotted != context_.gpus_per_node) return add("gpus_not_asked_for", evidence);
+      if (visible.size() != context_.gpus_per_node) return add("gpus_not_visible", evidence);
     }
   }
 
@@ -76,7 +76,7 @@ class JobRules {
     if (job_.launchers.size() > 1 && launchers_disagree()) return;
     for (const auto& host : job_.hosts) {
       const auto ranks = std::ranges::count(job_.trainers, host, &StartSeen::host);
-      if (static_cast<size_t>(ranks) == scene_.gpus_per_node) continue;
+      if (static_cast<size_t>(ranks) == context_.gpus_per_node) continue;
       return add("not_a_rank_per_gpu", evidence);
     }
     one_world(evidence);
@@ -142,20 +142,21 @@ class JobRules {
   }
 
   void losses() {
-    if (scene_.alone.empty()) return;
-    const bool same = scene_.reported.size() == scene_.alone.size() &&
-                      std::ranges::equal(scene_.reported, scene_.alone, [this](double a, double b) {
-                        return std::abs(a - b) <= scene_.loss_tolerance * std::abs(b);
-                      });
+    if (context_.alone.empty()) return;
+    const bool same =
+        context_.reported.size() == context_.alone.size() &&
+        std::ranges::equal(context_.reported, context_.alone, [this](double a, double b) {
+          return std::abs(a - b) <= context_.loss_tolerance * std::abs(b);
+        });
     if (same) return;
     EvidenceLine of_job{"last_of_job", {}};
-    if (scene_.reported.empty()) {
+    if (context_.reported.empty()) {
       of_job.name = "none_of_job";
     } else {
-      of_job.values["loss"] = digits(scene_.reported.back());
+      of_job.values["loss"] = digits(context_.reported.back());
     }
     add("loss_not_that_of_one_rank",
-        {of_job, {"last_of_one_rank", {{"loss", digits(scene_.alone.back())}}}});
+        {of_job, {"last_of_one_rank", {{"loss", digits(context_.alone.back())}}}});
   }
 
   const Starts& any_starts() const {
@@ -169,17 +170,17 @@ class JobRules {
       return {entries.begin(), entries.end()};
     }
     std::set<std::string> all;
-    for (size_t gpu = 0; gpu < scene_.gpus_per_node; ++gpu) all.insert(std::to_string(gpu));
+    for (size_t gpu = 0; gpu < context_.gpus_per_node; ++gpu) all.insert(std::to_string(gpu));
     return all;
   }
 
-  const JobScene& scene_;
+  const JobContext& context_;
   const JobSeen& job_;
   Symptoms symptoms_;
 };
 
 }  // namespace
 
-Symptoms judge_job(const JobScene& scene) { return JobRules(scene).judge(); }
+Symptoms judge_job(const JobContext& context) { return JobRules(context).judge(); }
 
 }  // namespace checker

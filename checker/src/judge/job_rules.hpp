@@ -2,11 +2,11 @@
 /// The rules of job scripts (TODO 14 to 17). They look at what a job saw when it ran, never at its
 /// text.
 #include "jobs/job.hpp"
-#include "judge/scene.hpp"
+#include "judge/run_context.hpp"
 
 namespace checker {
 
-struct JobScene {
+struct JobContext {
   const JobSeen& job;            ///< with the trainer at work
   const JobSeen& other;          ///< the same script as another job
   size_t gpus_per_node;          ///< that a node has
@@ -17,6 +17,6 @@ struct JobScene {
 };
 
 /// The first of each part of the script: what comes first explains what comes later.
-Symptoms judge_job(const JobScene& scene);
+Symptoms judge_job(const JobContext& context);
 
 }  // namespace checker

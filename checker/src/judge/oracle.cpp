@@ -58,8 +58,8 @@ ExpectedWorld world_from(const json& world) {
   return truth;
 }
 
-bool left_something(const Trial& trial) {
-  return std::ranges::any_of(trial.run.ranks, [](const RankSeen& rank) {
+bool left_something(const RecordedRun& recorded) {
+  return std::ranges::any_of(recorded.run.ranks, [](const RankSeen& rank) {
     return !rank.log.events.empty() || !rank.files.empty();
   });
 }
@@ -81,24 +81,24 @@ std::vector<ExpectedWorld::Loss> ExpectedWorld::losses() const {
   return all;
 }
 
-Expected nothing_to_replay(const std::vector<Trial>& trials) {
+Expected nothing_to_replay(const std::vector<RecordedRun>& runs) {
   Expected truth;
-  for (const auto& trial : trials) {
-    truth.worlds.emplace_back().ranks.resize(trial.run.ranks.size());
+  for (const auto& recorded : runs) {
+    truth.worlds.emplace_back().ranks.resize(recorded.run.ranks.size());
   }
   return truth;
 }
 
-Expected ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
-                    const std::vector<std::string>& options, const std::filesystem::path& folder,
-                    const Box* box, ForkServers* servers) {
-  if (std::ranges::none_of(trials, left_something)) return nothing_to_replay(trials);
+Expected ask_oracle(const std::filesystem::path& replay_program,
+                    const std::vector<RecordedRun>& runs, const std::vector<std::string>& options,
+                    const std::filesystem::path& folder, const Box* box, ForkServers* servers) {
+  if (std::ranges::none_of(runs, left_something)) return nothing_to_replay(runs);
   const auto own = folder / "replay";
   const auto answer = own / "truth.json";
   std::filesystem::create_directories(own);
   Command command;
   command.arguments = {replay_program.string(), answer.string()};
-  for (const auto& trial : trials) command.arguments.push_back(trial.folder.string());
+  for (const auto& recorded : runs) command.arguments.push_back(recorded.folder.string());
   command.arguments.emplace_back("--");
   command.arguments.insert(command.arguments.end(), options.begin(), options.end());
   command.arguments.insert(command.arguments.end(), {"--output", (own / "output").string()});
@@ -106,7 +106,7 @@ Expected ask_oracle(const std::filesystem::path& replay_program, const std::vect
   if (box) {
     Mounts mounts{
         .read_only = {replay_program, folder / kPlanFolder}, .writable = {own}, .scratch = {}};
-    for (const auto& trial : trials) mounts.read_only.push_back(trial.folder);
+    for (const auto& recorded : runs) mounts.read_only.push_back(recorded.folder);
     box->hand_over(own);
     command = box->wrap(command, mounts);
   } else if (servers) {

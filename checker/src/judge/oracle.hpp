@@ -53,17 +53,17 @@ struct ExpectedWorld {
 };
 
 struct Expected {
-  std::vector<ExpectedWorld> worlds;  ///< in the order of the trials
+  std::vector<ExpectedWorld> worlds;  ///< in the order of the runs
 };
 
 /// Of programs that train nothing.
-Expected nothing_to_replay(const std::vector<Trial>& trials);
+Expected nothing_to_replay(const std::vector<RecordedRun>& runs);
 
-/// folder: that of the trials and the plan. box: where the replay is shut in, for it reads what
+/// folder: that of the runs and the plan. box: where the replay is shut in, for it reads what
 /// programs left behind; may be null. servers: one of them may be the replay's; may be null. Throws
 /// Error if the replay itself fails.
-Expected ask_oracle(const std::filesystem::path& replay_program, const std::vector<Trial>& trials,
-                    const std::vector<std::string>& options, const std::filesystem::path& folder,
-                    const Box* box, ForkServers* servers);
+Expected ask_oracle(const std::filesystem::path& replay_program,
+                    const std::vector<RecordedRun>& runs, const std::vector<std::string>& options,
+                    const std::filesystem::path& folder, const Box* box, ForkServers* servers);
 
 }  // namespace checker

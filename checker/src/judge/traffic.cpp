@@ -22,18 +22,18 @@ uint64_t least_traffic(const RankSeen& rank) {
   return bytes;
 }
 
-uint64_t least_traffic(const std::vector<Trial>& trials) {
+uint64_t least_traffic(const std::vector<RecordedRun>& runs) {
   uint64_t bytes = 0;
-  for (const auto& trial : trials) {
-    for (const auto& rank : trial.run.ranks) bytes += least_traffic(rank);
+  for (const auto& recorded : runs) {
+    for (const auto& rank : recorded.run.ranks) bytes += least_traffic(rank);
   }
   return bytes;
 }
 
 }  // namespace
 
-std::optional<Symptom> missing_traffic(const std::vector<Trial>& trials, uint64_t passed) {
-  const auto least = least_traffic(trials);
+std::optional<Symptom> missing_traffic(const std::vector<RecordedRun>& runs, uint64_t passed) {
+  const auto least = least_traffic(runs);
   if (passed >= least) return std::nullopt;
   return Symptom{.id = "nothing_passed_between_ranks",
                  .evidence = {{"least", {{"bytes", least}}}, {"passed", {{"bytes", passed}}}}};

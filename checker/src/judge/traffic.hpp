@@ -12,6 +12,6 @@ namespace checker {
 
 /// A symptom if fewer bytes passed than the collectives that were recorded as completed take at
 /// least: in a group of n ranks, whatever the algorithm, n - 1 of them receive what one holds.
-std::optional<Symptom> missing_traffic(const std::vector<Trial>& trials, uint64_t passed);
+std::optional<Symptom> missing_traffic(const std::vector<RecordedRun>& runs, uint64_t passed);
 
 }  // namespace checker

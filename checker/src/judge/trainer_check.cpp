@@ -22,19 +22,21 @@ bool not_started(const Symptom& symptom) { return symptom.kind == FindingKind::n
 
 bool is_not_started(const Finding& finding) { return finding.kind == FindingKind::not_started; }
 
-std::string where(const Scene& scene) { return "at world size " + std::to_string(scene.world()); }
+std::string where(const RunContext& context) {
+  return "at world size " + std::to_string(context.world());
+}
 
 // Why the evidence of a run cannot be judged: a part of it is missing.
-std::optional<std::string> missing_evidence(const Scene& scene) {
-  for (size_t rank = 0; rank < scene.world(); ++rank) {
-    const auto& log = scene.run().ranks[rank].log;
-    const auto who = where(scene) + " rank " + std::to_string(rank);
+std::optional<std::string> missing_evidence(const RunContext& context) {
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    const auto& log = context.run().ranks[rank].log;
+    const auto who = where(context) + " rank " + std::to_string(rank);
     if (log.dropped > 0) {
       return who + " recorded more than its log holds; " + count_of(log.dropped, "record") +
              (log.dropped == 1 ? " is" : " are") + " missing";
     }
     if (log.broken) return who + "'s log is damaged";
-    if (const auto& unread = scene.run().ranks[rank].unread) {
+    if (const auto& unread = context.run().ranks[rank].unread) {
       return who + " recorded " + *unread + " in a type that cannot be read";
     }
   }
@@ -42,26 +44,27 @@ std::optional<std::string> missing_evidence(const Scene& scene) {
 }
 
 // In this order: what comes first explains what comes later.
-Symptoms judge_world(const Scene& scene) {
+Symptoms judge_world(const RunContext& context) {
   Symptoms symptoms;
-  if (missing_evidence(scene)) {  // Then only a crash is certain.
-    rules::trouble(scene, symptoms);
+  if (missing_evidence(context)) {  // Then only a crash is certain.
+    rules::trouble(context, symptoms);
     return symptoms;
   }
-  const rules::ChapterRules rules(scene.course.chapter_of(scene.step));
-  rules.look(rules::Stage::place, scene, symptoms);
-  if (symptoms.empty()) rules.look(rules::Stage::work, scene, symptoms);
-  rules.look(rules::Stage::numbers, scene, symptoms);
+  const rules::ChapterRules rules(context.course.chapter_of(context.step));
+  rules.look(rules::Stage::place, context, symptoms);
+  if (symptoms.empty()) rules.look(rules::Stage::work, context, symptoms);
+  rules.look(rules::Stage::numbers, context, symptoms);
   // A TODO that is not started yet is no reason to hang or to die.
   const size_t before_trouble = symptoms.size();
   if (std::ranges::all_of(symptoms, not_started)) {
-    rules::trouble(scene, symptoms);
+    rules::trouble(context, symptoms);
   } else {
-    rules::aftermath(scene, symptoms);
+    rules::aftermath(context, symptoms);
   }
   // Else what came later tells nothing.
-  if (symptoms.size() == before_trouble) rules.look(rules::Stage::results, scene, symptoms);
-  if (std::ranges::all_of(symptoms, not_started)) rules.look(rules::Stage::whole, scene, symptoms);
+  if (symptoms.size() == before_trouble) rules.look(rules::Stage::results, context, symptoms);
+  if (std::ranges::all_of(symptoms, not_started))
+    rules.look(rules::Stage::whole, context, symptoms);
   return symptoms;
 }
 
@@ -81,27 +84,27 @@ void add_unknown(Findings& all, Findings&& findings) {
 }
 
 // What could not be judged, and why; what was found stands all the same.
-void add_unjudged(const Scene& scene, std::vector<Unjudged>& all) {
+void add_unjudged(const RunContext& context, std::vector<Unjudged>& all) {
   const auto add = [&](int todo, const std::string& reason) {
     const auto known = [&](const Unjudged& other) { return other.todo == todo; };
     if (std::ranges::none_of(all, known)) all.push_back({todo, reason});
   };
-  if (const auto why = missing_evidence(scene)) add(0, *why);
-  if (scene.expects(feature::print0) && scene.run().ranks[0].lines_left_out > 0) {
-    add(blamed(scene.course, scene.step, {"other_ranks_print"}),
-        where(scene) + " rank 0 printed more lines than are read");
+  if (const auto why = missing_evidence(context)) add(0, *why);
+  if (context.expects(feature::print0) && context.run().ranks[0].lines_left_out > 0) {
+    add(blamed(context.course, context.step, {"other_ranks_print"}),
+        where(context) + " rank 0 printed more lines than are read");
   }
-  if (!scene.ended_well()) return;
-  if (const auto rank = rules::silent_about_losses(scene)) {
-    add(blamed(scene.course, scene.step, {"loss_not_global"}),
-        where(scene) + " rank " + std::to_string(*rank) + " never calls progress.report");
+  if (!context.ended_well()) return;
+  if (const auto rank = rules::silent_about_losses(context)) {
+    add(blamed(context.course, context.step, {"loss_not_global"}),
+        where(context) + " rank " + std::to_string(*rank) + " never calls progress.report");
   }
 }
 
-double largest_deviation(const Scene& scene) {
-  double largest = scene.ended_well() ? rules::loss_deviation(scene) : 0;
-  const bool mean = scene.expects(feature::ddp);
-  for (const auto& rank : scene.truth.ranks) {
+double largest_deviation(const RunContext& context) {
+  double largest = context.ended_well() ? rules::loss_deviation(context) : 0;
+  const bool mean = context.expects(feature::ddp);
+  for (const auto& rank : context.truth.ranks) {
     for (const auto& step : rank.steps) {
       for (const double deviation :
            {mean ? step.mean : step.local, mean ? step.apart : 0, step.update}) {
@@ -113,11 +116,11 @@ double largest_deviation(const Scene& scene) {
 }
 
 // Two ranks show most, and most clearly.
-std::vector<size_t> most_telling_first(const std::vector<Trial>& trials) {
-  std::vector<size_t> order(trials.size());
+std::vector<size_t> most_telling_first(const std::vector<RecordedRun>& runs) {
+  std::vector<size_t> order(runs.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](size_t i) {
-    const auto world = trials[i].run.world;
+    const auto world = runs[i].run.world;
     return world == 1 ? 100 : world;
   });
   return order;
@@ -132,19 +135,19 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   if (trains) arguments.insert(arguments.end(), {"--device", options.device});
   options.on_stage("running");
   const auto passed_before = loopback_bytes();
-  const auto trials = run_experiment({.program = options.program,
-                                      .folder = options.folder,
-                                      .options = arguments,
-                                      .trains = trains,
-                                      .worlds = options.plan.worlds,
-                                      .on_gpus = options.device != "cpu",
-                                      .box = options.box,
-                                      .servers = options.servers});
+  const auto runs = run_experiment({.program = options.program,
+                                    .folder = options.folder,
+                                    .options = arguments,
+                                    .trains = trains,
+                                    .worlds = options.plan.worlds,
+                                    .on_gpus = options.device != "cpu",
+                                    .box = options.box,
+                                    .servers = options.servers});
   const auto passed = loopback_bytes() - passed_before;
   options.on_stage("replaying");
-  const auto truth = trains ? ask_oracle(project.build / "bin" / "replay", trials, arguments,
+  const auto truth = trains ? ask_oracle(project.build / "bin" / "replay", runs, arguments,
                                          options.folder, options.box, options.servers)
-                            : nothing_to_replay(trials);
+                            : nothing_to_replay(runs);
   options.on_stage("judging");
   Symbols symbols(options.program, options.source, options.shown, options.box);
   const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {
@@ -152,22 +155,23 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   };
   const auto features = features_until(course, step, Rendering::solution);
   TrainerChecked checked;
-  for (const size_t i : most_telling_first(trials)) {
-    const Scene scene{trials[i], truth.worlds[i], options.plan, course, step, features, locate};
-    add_unknown(checked.findings, tell(course, step, judge_world(scene)));
-    add_unjudged(scene, checked.unjudged);
-    if (!checked.timeline && !checked.findings.empty() && scene.world() > 1) {
-      checked.timeline = timeline_of(scene.run());
+  for (const size_t i : most_telling_first(runs)) {
+    const RunContext context{runs[i], truth.worlds[i], options.plan, course,
+                             step,    features,        locate};
+    add_unknown(checked.findings, tell(course, step, judge_world(context)));
+    add_unjudged(context, checked.unjudged);
+    if (!checked.timeline && !checked.findings.empty() && context.world() > 1) {
+      checked.timeline = timeline_of(context.run());
     }
-    checked.largest_deviation = std::max(checked.largest_deviation, largest_deviation(scene));
-    for (auto& line : rules::second_opinion(scene)) {
+    checked.largest_deviation = std::max(checked.largest_deviation, largest_deviation(context));
+    for (auto& line : rules::second_opinion(context)) {
       checked.disagreements.push_back(std::move(line));
     }
-    checked.cut_off = checked.cut_off || !trials[i].run.result.success();
+    checked.cut_off = checked.cut_off || !runs[i].run.result.success();
   }
   // In a box nobody else uses the network.
   if (options.box) {
-    if (const auto forged = missing_traffic(trials, passed)) {
+    if (const auto forged = missing_traffic(runs, passed)) {
       checked.findings = {tell(course, step, *forged)};
     }
   }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "judge/scene.hpp"
+#include "judge/run_context.hpp"
 #include "support/project.hpp"
 
 namespace checker {

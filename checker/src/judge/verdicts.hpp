@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "judge/scene.hpp"
+#include "judge/run_context.hpp"
 
 namespace checker {
 

@@ -14,7 +14,7 @@ namespace checker::monitor {
 namespace {
 
 // The cells of a row, without the label.
-std::vector<std::string> cells_of(const Contestant& contestant, const Standing& standing) {
+std::vector<std::string> cells_of(const ComparedRun& contestant, const Scaling& standing) {
   const auto& figures = contestant.figures;
   const bool trained = figures.steps > 0;
   return {std::to_string(contestant.run.ranks.size()),
@@ -36,7 +36,7 @@ const std::vector<std::string>& headings() {
   return names;
 }
 
-Chart chart_of(const std::vector<Contestant>& runs, const std::string& title,
+Chart chart_of(const std::vector<ComparedRun>& runs, const std::string& title,
                const std::string& unit, std::vector<Point> (*points)(const Run&)) {
   Chart chart{.title = title, .x_unit = unit, .series = {}, .from_zero = false};
   for (const auto& one : runs) chart.series.push_back({one.label, points(one.run)});
@@ -59,11 +59,11 @@ size_t wide(const std::string& text) { return columns(text); }
 
 }  // namespace
 
-std::vector<Standing> standings_of(const std::vector<Contestant>& runs) {
-  std::vector<Standing> standings;
+std::vector<Scaling> scaling_of(const std::vector<ComparedRun>& runs) {
+  std::vector<Scaling> standings;
   const auto& first = runs.front();
   for (const auto& one : runs) {
-    Standing standing;
+    Scaling standing;
     if (first.figures.tokens_per_second > 0) {
       standing.speed_up = one.figures.tokens_per_second / first.figures.tokens_per_second;
       standing.efficiency = standing.speed_up * static_cast<double>(first.run.ranks.size()) /
@@ -74,7 +74,7 @@ std::vector<Standing> standings_of(const std::vector<Contestant>& runs) {
   return standings;
 }
 
-std::string to_comparison_page(const std::vector<Contestant>& runs) {
+std::string to_comparison_page(const std::vector<ComparedRun>& runs) {
   const auto title = count_of(runs.size(), "run") + " side by side";
   pugi::xml_document page;
   markup::add(page, "h1", title);
@@ -82,7 +82,7 @@ std::string to_comparison_page(const std::vector<Contestant>& runs) {
   all_headings.insert(all_headings.begin(), "run");
   auto body = markup::add_table(markup::add(page, "div", {{"class", "scroll"}}), "comparison",
                                 all_headings);
-  const auto standings = standings_of(runs);
+  const auto standings = scaling_of(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
     markup::add_row(body, runs[i].label, cells_of(runs[i], standings[i]));
   }
@@ -95,10 +95,10 @@ std::string to_comparison_page(const std::vector<Contestant>& runs) {
   return whole_page(title, page);
 }
 
-std::vector<std::string> to_comparison_lines(const std::vector<Contestant>& runs) {
+std::vector<std::string> to_comparison_lines(const std::vector<ComparedRun>& runs) {
   std::vector<std::vector<std::string>> table{headings()};
   table.front().insert(table.front().begin(), "run");
-  const auto standings = standings_of(runs);
+  const auto standings = scaling_of(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
     table.push_back(cells_of(runs[i], standings[i]));
     table.back().insert(table.back().begin(), runs[i].label);

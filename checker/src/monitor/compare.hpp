@@ -8,21 +8,21 @@
 
 namespace checker::monitor {
 
-struct Contestant {
+struct ComparedRun {
   std::string label;
   Run run;
   Figures figures;
 };
 
 /// How a run does against the first one.
-struct Standing {
+struct Scaling {
   double speed_up = 0;    ///< of tokens/s
   double efficiency = 0;  ///< speed-up by how many times more ranks it has
 };
 
-std::vector<Standing> standings_of(const std::vector<Contestant>& runs);
+std::vector<Scaling> scaling_of(const std::vector<ComparedRun>& runs);
 
-std::string to_comparison_page(const std::vector<Contestant>& runs);
-std::vector<std::string> to_comparison_lines(const std::vector<Contestant>& runs);
+std::string to_comparison_page(const std::vector<ComparedRun>& runs);
+std::vector<std::string> to_comparison_lines(const std::vector<ComparedRun>& runs);
 
 }  // namespace checker::monitor

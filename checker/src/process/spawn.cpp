@@ -56,8 +56,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 // Everything that happens between fork and exec; allocates nothing. Returns only on failure.
-void become(const ChildSettings& settings, int socket, char* const* arguments,
-            char* const* environment) {
+void exec_child(const ChildSettings& settings, int socket, char* const* arguments,
+                char* const* environment) {
   if (!settle_child(settings)) return;
   if (socket >= 0 && ::fcntl(socket, F_SETFD, 0) != 0) return;  // else exec would close it
   ::execvpe(arguments[0], arguments, environment);
@@ -78,7 +78,7 @@ pid_t fork_and_become(const Command& command, int output, int error) {
   const pid_t pid = ::fork();
   if (pid < 0) throw Error(std::string("Cannot start a process: ") + std::strerror(errno) + ".");
   if (pid == 0) {
-    become(settings, command.socket, argv.data(), envp.data());
+    exec_child(settings, command.socket, argv.data(), envp.data());
     const int reason = errno;
     [[maybe_unused]] const auto written = ::write(failure.write.get(), &reason, sizeof reason);
     ::_exit(127);

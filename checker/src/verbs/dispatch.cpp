@@ -22,7 +22,7 @@ constexpr std::array<Verb, 27> table{
      {"upgrade", "take the newest version of the course, and keep your edits", run_upgrade},
      {"list", "show the steps and how their TODOs stand", run_list},
      {"progress", "show how far you are", run_progress},
-     {"run", "build one step and run its ranks on this machine", run_run},
+     {"run", "build one step and run its ranks on this machine", run_step},
      {"monitor", "show what a run did and used, and what limits it", run_monitor},
      {"submit", "submit a step's job script to Slurm and follow the job", run_submit},
      {"pack", "pack your work, to hand it in", run_pack},
@@ -37,7 +37,7 @@ constexpr std::array<Verb, 27> table{
      {"bench", "time training steps beside Python's, on one rank and on more", run_bench},
      {"render", "make steps, solutions and job scripts from the course", run_render},
      {"judge-hand-in", "", run_judge_hand_in},
-     {"run-jobs", "", run_run_jobs},
+     {"run-jobs", "", run_jobs},
      {"unpack-hand-in", "", run_unpack_hand_in}}};
 
 void print_help() {

@@ -10,27 +10,27 @@ namespace checker {
 
 namespace {
 
-using doctor::Finding;
 using doctor::Health;
+using doctor::HealthCheck;
 
 State state_of(Health health) {
   if (health == Health::absent) return State::not_judged;
   return health == Health::good ? State::done : State::wrong;
 }
 
-void print(const Finding& finding, const Look& look) {
+void print(const HealthCheck& check, const Look& look) {
   constexpr size_t kWide = 10, kIndent = 6 + kWide;
-  auto subject = finding.subject;
+  auto subject = check.subject;
   subject.resize(std::max(kWide, subject.size()), ' ');
-  const auto found = hanging_line(finding.found, kIndent, look);
+  const auto found = hanging_line(check.found, kIndent, look);
   for (size_t i = 0; i < found.size(); ++i) {
-    terminal::say(i == 0 ? "  " + mark(state_of(finding.health), look) + " " + subject + "  " +
+    terminal::say(i == 0 ? "  " + mark(state_of(check.health), look) + " " + subject + "  " +
                                found[i].substr(kIndent)
                          : found[i]);
   }
-  if (finding.mend.empty()) return;
-  const std::string begin = finding.health == Health::bad ? "Mend: " : "";
-  for (const auto& line : hanging_line(begin + finding.mend, kIndent, look)) {
+  if (check.mend.empty()) return;
+  const std::string begin = check.health == Health::bad ? "Mend: " : "";
+  for (const auto& line : hanging_line(begin + check.mend, kIndent, look)) {
     terminal::say(look.styled(terminal::Style::dim, line));
   }
 }
@@ -53,10 +53,10 @@ int run_doctor(const Project& project, const Arguments& arguments) {
   std::vector<std::string> absent;
   for (const auto examine : {doctor::examine_software, doctor::examine_gpus,
                              doctor::examine_cluster, doctor::examine_machine}) {
-    for (const auto& finding : examine(place)) {
-      print(finding, look);
-      if (finding.health == Health::bad) ++bad;
-      if (finding.health == Health::absent) absent.push_back(finding.subject);
+    for (const auto& check : examine(place)) {
+      print(check, look);
+      if (check.health == Health::bad) ++bad;
+      if (check.health == Health::absent) absent.push_back(check.subject);
     }
   }
   if (bad > 0) {

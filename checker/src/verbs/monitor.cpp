@@ -81,7 +81,7 @@ void show_run(const Project& project, const fs::path& folder, const cxxopts::Par
 
 void compare(const Project& project, const std::vector<std::string>& names,
              const cxxopts::ParseResult& parsed) {
-  std::vector<monitor::Contestant> runs;
+  std::vector<monitor::ComparedRun> runs;
   for (const auto& name : names) {
     auto run = monitor::load_run(folder_of(project, name));
     auto figures = monitor::figures_of(run);

@@ -21,7 +21,7 @@ Arguments monitored(const Arguments& given) {
 
 }  // namespace
 
-int run_run(const Project& project, const Arguments& arguments) {
+int run_step(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook run",
                            "Builds one step and runs its ranks on this machine.\n");
   options.add_options()("solution", "Run the reference instead of your own program")(

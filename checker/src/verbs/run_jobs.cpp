@@ -10,7 +10,7 @@
 
 namespace checker {
 
-int run_run_jobs(const Project& /*project*/, const Arguments& arguments) {
+int run_jobs(const Project& /*project*/, const Arguments& arguments) {
   const auto end = std::ranges::find(arguments, "--");
   std::vector<JobSite> sites;
   for (auto word = arguments.begin(); word != end; word += 2) {

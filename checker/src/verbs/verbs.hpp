@@ -23,7 +23,7 @@ int run_reset(const Project& project, const Arguments& arguments);
 int run_upgrade(const Project& project, const Arguments& arguments);
 int run_list(const Project& project, const Arguments& arguments);
 int run_progress(const Project& project, const Arguments& arguments);
-int run_run(const Project& project, const Arguments& arguments);
+int run_step(const Project& project, const Arguments& arguments);
 int run_monitor(const Project& project, const Arguments& arguments);
 int run_pack(const Project& project, const Arguments& arguments);
 int run_submit(const Project& project, const Arguments& arguments);
@@ -39,7 +39,7 @@ int run_bench(const Project& project, const Arguments& arguments);
 int run_render(const Project& project, const Arguments& arguments);
 // grade starts these two.
 int run_judge_hand_in(const Project& project, const Arguments& arguments);
-int run_run_jobs(const Project& project, const Arguments& arguments);
+int run_jobs(const Project& project, const Arguments& arguments);
 int run_unpack_hand_in(const Project& project, const Arguments& arguments);
 
 struct Verb {

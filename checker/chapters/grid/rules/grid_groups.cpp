@@ -6,13 +6,14 @@
 
 namespace checker::rules {
 
-void grid_groups(const Scene& scene, Symptoms& symptoms);
+void grid_groups(const RunContext& context, Symptoms& symptoms);
 
 namespace {
 
-std::vector<size_t> neighbours(const Scene& scene, const RankSeen& rank, const std::string& along) {
+std::vector<size_t> neighbours(const RunContext& context, const RankSeen& rank,
+                               const std::string& along) {
   std::vector<size_t> found;
-  for (const auto& other : scene.run().ranks) {
+  for (const auto& other : context.run().ranks) {
     auto mine = rank.place.mesh, theirs = other.place.mesh;
     mine.erase(along);
     theirs.erase(along);
@@ -29,11 +30,11 @@ bool has_group(const RankSeen& rank, const std::vector<size_t>& members) {
 
 }  // namespace
 
-void grid_groups(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.run().result.success() || scene.run().ranks.empty()) return;
-  for (const auto& [dimension, coordinate] : scene.run().ranks.front().place.mesh) {
-    for (const auto& rank : scene.run().ranks) {
-      const auto members = neighbours(scene, rank, dimension);
+void grid_groups(const RunContext& context, Symptoms& symptoms) {
+  if (!context.run().result.success() || context.run().ranks.empty()) return;
+  for (const auto& [dimension, coordinate] : context.run().ranks.front().place.mesh) {
+    for (const auto& rank : context.run().ranks) {
+      const auto members = neighbours(context, rank, dimension);
       if (has_group(rank, members)) continue;
       symptoms.push_back(
           {.id = "no_group_along",

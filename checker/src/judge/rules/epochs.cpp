@@ -18,23 +18,23 @@ EvidenceLine calls_of(const RankSeen& rank, size_t number) {
 
 }  // namespace
 
-void epochs(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.expects(feature::set_epoch)) return;
-  const auto passes = whole_passes(scene, Split::train);
-  for (size_t rank = 0; rank < scene.world(); ++rank) {
+void epochs(const RunContext& context, Symptoms& symptoms) {
+  if (!context.expects(feature::set_epoch)) return;
+  const auto passes = whole_passes(context, Split::train);
+  for (size_t rank = 0; rank < context.world(); ++rank) {
     for (size_t later = 1; later < passes.size(); ++later) {
       for (size_t earlier = 0; earlier < later; ++earlier) {
         const auto ids = passes[later][rank]->ids();
         if (ids.size() < 4 || ids != passes[earlier][rank]->ids()) continue;
         const bool never = std::ranges::all_of(
-            scene.run().ranks, [](const RankSeen& seen) { return seen.epochs_set.empty(); });
+            context.run().ranks, [](const RankSeen& seen) { return seen.epochs_set.empty(); });
         symptoms.push_back({.id = "same_order_again",
                             .evidence = {{"order",
                                           {{"rank", rank},
                                            {"earlier", earlier + 1},
                                            {"later", later + 1},
                                            {"samples", first_few(ids)}}},
-                                         calls_of(scene.run().ranks[rank], rank)},
+                                         calls_of(context.run().ranks[rank], rank)},
                             .kind = never ? FindingKind::not_started : FindingKind::mistake});
         return;
       }

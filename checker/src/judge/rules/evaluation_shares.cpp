@@ -12,14 +12,14 @@ class EvaluationShares : public Shares {
 
   // Where every rank came to its end, all went through the split equally often.
   bool by_some_ranks() {
-    if (!scene_.ended_well()) return false;
+    if (!context_.ended_well()) return false;
     std::vector<size_t> without;
     size_t most = 0;
-    for (const auto& rank : scene_.run().ranks) {
+    for (const auto& rank : context_.run().ranks) {
       most = std::max(most, rank.passes_over(split_).size());
     }
-    for (size_t rank = 0; rank < scene_.world(); ++rank) {
-      if (scene_.run().ranks[rank].passes_over(split_).size() < most) without.push_back(rank);
+    for (size_t rank = 0; rank < context_.world(); ++rank) {
+      if (context_.run().ranks[rank].passes_over(split_).size() < most) without.push_back(rank);
     }
     if (without.empty()) return false;
     add({.id = name_of(split_) + "_by_some_ranks",
@@ -39,7 +39,7 @@ class EvaluationShares : public Shares {
       if (count > 1) twice.push_back(id);
     }
     if (twice.empty() && counts.size() >= size_) return false;
-    Symptom symptom{.blame = {sampler_or_loader(scene_, split_)}};
+    Symptom symptom{.blame = {sampler_or_loader(context_, split_)}};
     if (!twice.empty()) {
       symptom.id = name_of(split_) + "_counted_twice";
       evidence.push_back({"twice", {{"samples", first_few(twice)}}});
@@ -55,12 +55,12 @@ class EvaluationShares : public Shares {
 
 }  // namespace
 
-void evaluation_shares(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.expects(feature::samplers)) return;
+void evaluation_shares(const RunContext& context, Symptoms& symptoms) {
+  if (!context.expects(feature::samplers)) return;
   for (const auto split : {Split::validation, Split::test}) {
-    EvaluationShares shares(scene, split, symptoms);
+    EvaluationShares shares(context, split, symptoms);
     bool wrong = shares.out_of_range() || shares.by_some_ranks();
-    for (const auto& passes : whole_passes(scene, split)) {
+    for (const auto& passes : whole_passes(context, split)) {
       wrong = wrong || shares.judge(passes);
     }
   }

@@ -25,12 +25,12 @@ Reading read(const StepDeviations& step, size_t world, double tolerance) {
 
 class Gradients {
  public:
-  Gradients(const Scene& scene, Symptoms& symptoms)
-      : scene_(scene), symptoms_(symptoms), ddp_(scene.expects(feature::ddp)) {}
+  Gradients(const RunContext& context, Symptoms& symptoms)
+      : context_(context), symptoms_(symptoms), ddp_(context.expects(feature::ddp)) {}
 
   void judge() {
     size_t steps = 0;
-    for (const auto& rank : scene_.truth.ranks) steps = std::max(steps, rank.steps.size());
+    for (const auto& rank : context_.truth.ranks) steps = std::max(steps, rank.steps.size());
     for (size_t t = 0; t < steps; ++t) {
       if (apart(t) || wrong_gradients(t) || wrong_rates(t) || wrong_update(t)) return;
     }
@@ -39,8 +39,8 @@ class Gradients {
  private:
   std::vector<std::pair<size_t, const StepDeviations*>> at(size_t t) const {
     std::vector<std::pair<size_t, const StepDeviations*>> all;
-    for (size_t rank = 0; rank < scene_.truth.ranks.size(); ++rank) {
-      const auto& steps = scene_.truth.ranks[rank].steps;
+    for (size_t rank = 0; rank < context_.truth.ranks.size(); ++rank) {
+      const auto& steps = context_.truth.ranks[rank].steps;
       if (t < steps.size()) all.emplace_back(rank, &steps[t]);
     }
     return all;
@@ -53,7 +53,7 @@ class Gradients {
     std::vector<size_t> ranks;
     double worst = 0;
     for (const auto& [rank, step] : at(t)) {
-      if (step->apart <= scene_.tolerance()) continue;
+      if (step->apart <= context_.tolerance()) continue;
       ranks.push_back(rank);
       worst = std::max(worst, step->apart);
     }
@@ -69,18 +69,19 @@ class Gradients {
     std::vector<size_t> ranks;
     const StepDeviations* example = nullptr;
     for (const auto& [rank, step] : at(t)) {
-      if (!step->known || (ddp_ ? step->mean : step->local) <= scene_.tolerance()) continue;
+      if (!step->known || (ddp_ ? step->mean : step->local) <= context_.tolerance()) continue;
       ranks.push_back(rank);
       // A rank that holds something telling, rather than one that is wrong by its neighbour's
       // fault.
-      if (!example || read(*example, scene_.world(), scene_.tolerance()) == kOther) example = step;
+      if (!example || read(*example, context_.world(), context_.tolerance()) == kOther)
+        example = step;
     }
     if (ranks.empty()) return false;
-    auto reading = read(*example, scene_.world(), scene_.tolerance());
+    auto reading = read(*example, context_.world(), context_.tolerance());
     if (!ddp_ && reading != kAccumulated && reading != kNothing) reading = kLoop;
     std::vector<EvidenceLine> evidence{
         {ddp_ ? "off_mean" : "off_batch", {{"ranks", ranks_value(ranks)}}}};
-    const auto all = scene_.run().ranks[ranks[0]].parameters.size();
+    const auto all = context_.run().ranks[ranks[0]].parameters.size();
     const auto& names = example->parameters;
     if (ddp_ && !names.empty() && names.size() < all) {
       std::string list;
@@ -101,13 +102,13 @@ class Gradients {
 
   // Before anything is averaged the ranks need not talk; whoever makes the wrapper, they do.
   bool any_collective() const {
-    return std::ranges::any_of(scene_.run().ranks,
+    return std::ranges::any_of(context_.run().ranks,
                                [](const RankSeen& rank) { return !rank.collectives.empty(); });
   }
 
   bool wrong_rates(size_t t) {
     for (const auto& [rank, step] : at(t)) {
-      if (step->rates <= scene_.tolerance()) continue;
+      if (step->rates <= context_.tolerance()) continue;
       add({.id = "learning_rate_not_the_schedules",
            .evidence = {{"off_by", {{"rank", rank}}}},
            .deviation = step->rates},
@@ -119,7 +120,7 @@ class Gradients {
 
   bool wrong_update(size_t t) {
     for (const auto& [rank, step] : at(t)) {
-      if (step->update <= scene_.tolerance()) continue;
+      if (step->update <= context_.tolerance()) continue;
       add({.id = "parameters_changed_beside_the_optimizer",
            .evidence = {{"off_by", {{"rank", rank}}}},
            .deviation = step->update},
@@ -130,41 +131,41 @@ class Gradients {
   }
 
   void add(Symptom symptom, size_t t) {
-    symptom.values = scene_.values();
+    symptom.values = context_.values();
     symptom.values["step"] = t + 1;
     symptom.values["deviation"] = digits(symptom.deviation);
     symptoms_.push_back(std::move(symptom));
   }
 
-  const Scene& scene_;
+  const RunContext& context_;
   Symptoms& symptoms_;
   bool ddp_;
 };
 
 }  // namespace
 
-void gradients(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.truth.error.empty() && scene.run().result.success()) {
-    auto values = scene.values();
-    values["error"] = scene.truth.error;
+void gradients(const RunContext& context, Symptoms& symptoms) {
+  if (!context.truth.error.empty() && context.run().result.success()) {
+    auto values = context.values();
+    values["error"] = context.truth.error;
     symptoms.push_back(
         {.id = "optimizer_of_another_model", .values = values, .evidence = {{"error", {}}}});
     return;
   }
-  Gradients(scene, symptoms).judge();
+  Gradients(context, symptoms).judge();
 }
 
-std::vector<std::string> second_opinion(const Scene& scene) {
+std::vector<std::string> second_opinion(const RunContext& context) {
   std::vector<std::string> disagreements;
-  const bool ddp = scene.expects(feature::ddp);
-  for (size_t rank = 0; rank < scene.truth.ranks.size(); ++rank) {
-    const auto& steps = scene.truth.ranks[rank].steps;
+  const bool ddp = context.expects(feature::ddp);
+  for (size_t rank = 0; rank < context.truth.ranks.size(); ++rank) {
+    const auto& steps = context.truth.ranks[rank].steps;
     for (size_t t = 0; t < steps.size(); ++t) {
       const double first = ddp ? steps[t].mean : steps[t].local;
       const double second = ddp ? steps[t].fingerprint_mean : steps[t].fingerprint_local;
       if (!steps[t].known || second == kUnknown) continue;
-      if ((first <= scene.tolerance()) == (second <= scene.tolerance())) continue;
-      disagreements.push_back("at world size " + std::to_string(scene.world()) + " rank " +
+      if ((first <= context.tolerance()) == (second <= context.tolerance())) continue;
+      disagreements.push_back("at world size " + std::to_string(context.world()) + " rank " +
                               std::to_string(rank) + ", step " + std::to_string(t + 1) +
                               ": gradients off by " + digits(first) + " by name, " +
                               digits(second) + " by fingerprint");

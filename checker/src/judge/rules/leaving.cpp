@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "judge/divergence.hpp"
+#include "judge/phases.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
@@ -17,11 +17,11 @@ bool left_open(const RankSeen& rank) {
 }
 
 // Without a group every process is a rank 0 of its own, and print0 and save0 act on all of them.
-void nothing_after_leaving(const Scene& scene, Symptoms& symptoms) {
+void nothing_after_leaving(const RunContext& context, Symptoms& symptoms) {
   std::vector<size_t> ranks;
   bool printed = false, saved = false;
-  for (size_t number = 1; number < scene.world(); ++number) {
-    const auto& rank = scene.run().ranks[number];
+  for (size_t number = 1; number < context.world(); ++number) {
+    const auto& rank = context.run().ranks[number];
     const bool prints = any_after_shutdown(rank, rank.prints),
                saves = any_after_shutdown(rank, rank.saves);
     if (prints || saves) ranks.push_back(number);
@@ -31,30 +31,30 @@ void nothing_after_leaving(const Scene& scene, Symptoms& symptoms) {
   if (ranks.empty()) return;
   const char* what = printed && saved ? "both" : printed ? "printed" : "wrote";
   symptoms.push_back({.id = "work_after_leaving",
-                      .values = scene.values(),
+                      .values = context.values(),
                       .evidence = {{what, {{"ranks", ranks_value(ranks)}}}}});
 }
 
 }  // namespace
 
-void leaving(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.expects(feature::destroy)) return;
-  nothing_after_leaving(scene, symptoms);
-  if (!scene.ended_well()) return;
+void leaving(const RunContext& context, Symptoms& symptoms) {
+  if (!context.expects(feature::destroy)) return;
+  nothing_after_leaving(context, symptoms);
+  if (!context.ended_well()) return;
   std::vector<size_t> open;
-  for (size_t rank = 0; rank < scene.world(); ++rank) {
-    if (left_open(scene.run().ranks[rank])) open.push_back(rank);
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    if (left_open(context.run().ranks[rank])) open.push_back(rank);
   }
   if (open.empty()) return;
-  const bool all = open.size() == scene.world();
-  auto values = scene.values();
+  const bool all = open.size() == context.world();
+  auto values = context.values();
   values["ranks"] = ranks_value(open);
   Symptom symptom{.id = all ? "never_destroyed" : "not_destroyed_on_all_ranks",
                   .values = values,
                   .evidence = {{"open", {}}},
                   .kind = all ? FindingKind::not_started : FindingKind::mistake};
   // Ranks that end before they come to the call may have ended where they should have printed.
-  const auto left_out = all ? std::nullopt : first_call_left_out(scene.run());
+  const auto left_out = all ? std::nullopt : first_call_left_out(context.run());
   if (left_out) symptom.blame = {*left_out};
   symptoms.push_back(std::move(symptom));
 }

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "judge/collectives.hpp"
+#include "judge/phases.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
 #include "judge/rules/rules.hpp"
@@ -56,8 +56,8 @@ std::string reading(double value, const std::vector<Totals>& ranks, size_t rank,
 }
 
 // Whether ranks issue collectives while they evaluate, as they do not before the TODO.
-bool evaluates_together(const Scene& scene) {
-  return std::ranges::any_of(scene.run().ranks, [](const RankSeen& rank) {
+bool evaluates_together(const RunContext& context) {
+  return std::ranges::any_of(context.run().ranks, [](const RankSeen& rank) {
     return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
       return phase_at(rank, collective.event) == Phase::evaluating;
     });
@@ -66,22 +66,23 @@ bool evaluates_together(const Scene& scene) {
 
 class Losses {
  public:
-  Losses(const Scene& scene, Symptoms& symptoms) : scene_(scene), symptoms_(symptoms) {}
+  Losses(const RunContext& context, Symptoms& symptoms) : context_(context), symptoms_(symptoms) {}
 
   void judge() {
-    const auto training = whole_passes(scene_, Split::train);
-    const auto validation = whole_passes(scene_, Split::validation);
-    const auto test = whole_passes(scene_, Split::test);
-    const size_t epochs = std::min({training.size(), validation.size(),
-                                    scene_.truth.training.size(), scene_.truth.validation.size()});
+    const auto training = whole_passes(context_, Split::train);
+    const auto validation = whole_passes(context_, Split::validation);
+    const auto test = whole_passes(context_, Split::test);
+    const size_t epochs =
+        std::min({training.size(), validation.size(), context_.truth.training.size(),
+                  context_.truth.validation.size()});
     for (size_t epoch = 0; epoch < epochs; ++epoch) {
       const auto of = " in epoch " + std::to_string(epoch + 1);
-      check("training loss" + of, true, scene_.truth.training[epoch], training[epoch], 2 * epoch);
-      check("validation loss" + of, false, scene_.truth.validation[epoch], validation[epoch],
+      check("training loss" + of, true, context_.truth.training[epoch], training[epoch], 2 * epoch);
+      check("validation loss" + of, false, context_.truth.validation[epoch], validation[epoch],
             2 * epoch + 1);
     }
-    if (!test.empty() && scene_.truth.test) {
-      check("test loss", false, *scene_.truth.test, test[0], 2 * epochs);
+    if (!test.empty() && context_.truth.test) {
+      check("test loss", false, *context_.truth.test, test[0], 2 * epochs);
     }
     if (!wrong_ranks_.empty()) report();
   }
@@ -96,9 +97,9 @@ class Losses {
     std::vector<Totals> totals;
     for (const auto* pass : passes) totals.push_back(totals_of(*pass));
     // Once rank 0 speaks for all, the others need not know.
-    const size_t speakers = scene_.expects(feature::print0) ? 1 : scene_.world();
+    const size_t speakers = context_.expects(feature::print0) ? 1 : context_.world();
     for (size_t rank = 0; rank < speakers; ++rank) {
-      const auto& seen = scene_.run().ranks[rank];
+      const auto& seen = context_.run().ranks[rank];
       const auto& reported = seen.reported;
       // A rank that says nothing claims nothing; what must be printed is another rule's.
       if (seen.output.empty()) continue;
@@ -109,18 +110,19 @@ class Losses {
       }
       const double apart = least_deviation(reported, wanted);
       largest_ = std::max(largest_, apart);
-      if (apart <= scene_.loss_tolerance()) continue;
-      if (scene_.expects(feature::print0) && only_right_ones(reported)) continue;
+      if (apart <= context_.loss_tolerance()) continue;
+      if (context_.expects(feature::print0) && only_right_ones(reported)) continue;
       if (std::isfinite(apart)) deciding_ = std::max(deciding_, apart);
       ++(training ? training_ : evaluation_);
       wrong_ranks_.push_back(rank);
-      own_shares_only_ = own_shares_only_ && place < reported.size() &&
-                         deviation(reported[place], totals[rank].mean()) <= scene_.loss_tolerance();
+      own_shares_only_ =
+          own_shares_only_ && place < reported.size() &&
+          deviation(reported[place], totals[rank].mean()) <= context_.loss_tolerance();
       if (evidence_.size() >= 4) continue;
       EvidenceLine seen_loss{"lacking",
                              {{"rank", rank}, {"loss", name}, {"expected", digits(wanted)}}};
       if (place < reported.size()) {
-        seen_loss.name = reading(reported[place], totals, rank, scene_.loss_tolerance());
+        seen_loss.name = reading(reported[place], totals, rank, context_.loss_tolerance());
         seen_loss.values["got"] = digits(reported[place]);
       }
       evidence_.push_back(std::move(seen_loss));
@@ -130,29 +132,29 @@ class Losses {
   // Then a loss that is missing was not printed, which is another rule's.
   bool only_right_ones(const std::vector<double>& reported) const {
     std::vector<double> right;
-    for (const auto& loss : scene_.truth.losses()) right.push_back(loss.value);
+    for (const auto& loss : context_.truth.losses()) right.push_back(loss.value);
     return std::ranges::all_of(reported, [&](double value) {
-      return least_deviation(right, value) <= scene_.loss_tolerance();
+      return least_deviation(right, value) <= context_.loss_tolerance();
     });
   }
 
   // Before the TODO every loss is that of the rank's own share, in training and in evaluation.
   bool not_started() const {
-    return own_shares_only_ && training_ > 0 && evaluation_ > 0 && !evaluates_together(scene_);
+    return own_shares_only_ && training_ > 0 && evaluation_ > 0 && !evaluates_together(context_);
   }
 
   void report() {
     std::ranges::sort(wrong_ranks_);
     wrong_ranks_.erase(std::unique(wrong_ranks_.begin(), wrong_ranks_.end()), wrong_ranks_.end());
     std::string id = "loss_not_global";
-    if (!scene_.expects(feature::print0) && wrong_ranks_.size() < scene_.world()) {
+    if (!context_.expects(feature::print0) && wrong_ranks_.size() < context_.world()) {
       id = "loss_global_on_some_ranks";
     } else if (training_ == 0) {
       id = "evaluation_loss_not_global";
     } else if (evaluation_ == 0) {
       id = "training_loss_not_global";
     }
-    auto values = scene_.values();
+    auto values = context_.values();
     values["ranks"] = ranks_value(wrong_ranks_);
     symptoms_.push_back({.id = id,
                          .values = values,
@@ -161,7 +163,7 @@ class Losses {
                          .deviation = deciding_});
   }
 
-  const Scene& scene_;
+  const RunContext& context_;
   Symptoms& symptoms_;
   size_t training_ = 0, evaluation_ = 0;
   bool own_shares_only_ = true;  ///< each wrong loss is that of the rank's own share
@@ -173,22 +175,22 @@ class Losses {
 
 }  // namespace
 
-void losses(const Scene& scene, Symptoms& symptoms) {
-  if (scene.expects(feature::all_reduce)) Losses(scene, symptoms).judge();
+void losses(const RunContext& context, Symptoms& symptoms) {
+  if (context.expects(feature::all_reduce)) Losses(context, symptoms).judge();
 }
 
-std::optional<size_t> silent_about_losses(const Scene& scene) {
-  if (!scene.expects(feature::all_reduce)) return std::nullopt;
+std::optional<size_t> silent_about_losses(const RunContext& context) {
+  if (!context.expects(feature::all_reduce)) return std::nullopt;
   Symptoms ignored;
-  Losses losses(scene, ignored);
+  Losses losses(context, ignored);
   losses.judge();
   return losses.silent();
 }
 
-double loss_deviation(const Scene& scene) {
-  if (!scene.expects(feature::all_reduce)) return 0;
+double loss_deviation(const RunContext& context) {
+  if (!context.expects(feature::all_reduce)) return 0;
   Symptoms ignored;
-  Losses losses(scene, ignored);
+  Losses losses(context, ignored);
   losses.judge();
   return losses.largest_deviation();
 }

@@ -22,16 +22,16 @@ bool left_at_once(const RankSeen& rank, uint32_t number, size_t world) {
   });
 }
 
-void stays_member(const Scene& scene, Symptoms& symptoms) {
+void stays_member(const RunContext& context, Symptoms& symptoms) {
   std::vector<size_t> gone;
-  for (size_t rank = 0; rank < scene.world(); ++rank) {
-    if (left_at_once(scene.run().ranks[rank], static_cast<uint32_t>(rank), scene.world())) {
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    if (left_at_once(context.run().ranks[rank], static_cast<uint32_t>(rank), context.world())) {
       gone.push_back(rank);
     }
   }
   if (gone.empty()) return;
   symptoms.push_back({.id = "group_left_before_the_work",
-                      .values = scene.values(),
+                      .values = context.values(),
                       .evidence = {{"left", {{"ranks", ranks_value(gone)}}}}});
 }
 
@@ -45,10 +45,10 @@ EvidenceLine groups_of(const RankSeen& rank) {
 }
 
 // On GPUs each rank works on one of its own, whatever the launcher's numbers.
-void own_device(const Scene& scene, Symptoms& symptoms) {
-  for (size_t a = 0; a < scene.world(); ++a) {
-    for (size_t b = a + 1; b < scene.world(); ++b) {
-      const auto &mine = scene.run().ranks[a].devices, &theirs = scene.run().ranks[b].devices;
+void own_device(const RunContext& context, Symptoms& symptoms) {
+  for (size_t a = 0; a < context.world(); ++a) {
+    for (size_t b = a + 1; b < context.world(); ++b) {
+      const auto &mine = context.run().ranks[a].devices, &theirs = context.run().ranks[b].devices;
       if (mine.empty() || theirs.empty() || mine.back() != theirs.back()) continue;
       if (!mine.back().starts_with("cuda")) continue;
       symptoms.push_back({.id = "ranks_share_a_gpu",
@@ -60,26 +60,26 @@ void own_device(const Scene& scene, Symptoms& symptoms) {
 
 }  // namespace
 
-void membership(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.expects(feature::setup)) return;
-  Symptom symptom{.values = scene.values()};
+void membership(const RunContext& context, Symptoms& symptoms) {
+  if (!context.expects(feature::setup)) return;
+  Symptom symptom{.values = context.values()};
   bool none = true;
-  for (size_t rank = 0; rank < scene.world(); ++rank) {
-    const auto& seen = scene.run().ranks[rank];
-    if (member(seen, static_cast<uint32_t>(rank), scene.world())) continue;
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    const auto& seen = context.run().ranks[rank];
+    if (member(seen, static_cast<uint32_t>(rank), context.world())) continue;
     symptom.evidence.push_back(groups_of(seen));
     none = none && seen.groups.empty();
   }
   if (symptom.evidence.empty()) {
-    stays_member(scene, symptoms);
-    return own_device(scene, symptoms);
+    stays_member(context, symptoms);
+    return own_device(context, symptoms);
   }
   // A process that dies before it joins has a better reason than that it did not join.
-  const bool died = std::ranges::any_of(scene.run().ranks, [](const RankSeen& rank) {
+  const bool died = std::ranges::any_of(context.run().ranks, [](const RankSeen& rank) {
     return !rank.result.exit.success() && !rank.result.ended_by_us;
   });
   if (none && died) return;
-  if (none && symptom.evidence.size() == scene.world()) {
+  if (none && symptom.evidence.size() == context.world()) {
     symptom.id = "no_process_group";
     symptom.kind = FindingKind::not_started;
   } else {

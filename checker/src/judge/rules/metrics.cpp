@@ -38,19 +38,20 @@ bool reported(const RankSeen& rank, size_t metric, double ratio, double toleranc
 
 }  // namespace
 
-void metrics(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.expects(feature::all_reduce) || scene.run().ranks.empty()) return;
-  const auto& names = scene.run().ranks.front().metrics;
-  const size_t speakers = scene.expects(feature::print0) ? 1 : scene.world();
-  Symptom symptom{.id = "metric_not_global", .values = scene.values()};
-  const auto evaluations = whole_passes(scene, Split::validation);
+void metrics(const RunContext& context, Symptoms& symptoms) {
+  if (!context.expects(feature::all_reduce) || context.run().ranks.empty()) return;
+  const auto& names = context.run().ranks.front().metrics;
+  const size_t speakers = context.expects(feature::print0) ? 1 : context.world();
+  Symptom symptom{.id = "metric_not_global", .values = context.values()};
+  const auto evaluations = whole_passes(context, Split::validation);
   for (size_t epoch = 0; epoch < evaluations.size(); ++epoch) {
     const auto totals = totals_of(evaluations[epoch]);
     for (size_t metric = 0; metric < names.size() && 2 * metric + 1 < totals.size(); ++metric) {
       const double ratio = totals[2 * metric] / totals[2 * metric + 1];
       for (size_t rank = 0; rank < speakers; ++rank) {
-        const auto& seen = scene.run().ranks[rank];
-        if (seen.reports.empty() || reported(seen, metric, ratio, scene.loss_tolerance())) continue;
+        const auto& seen = context.run().ranks[rank];
+        if (seen.reports.empty() || reported(seen, metric, ratio, context.loss_tolerance()))
+          continue;
         symptom.evidence.push_back({"metric",
                                     {{"rank", rank},
                                      {"metric", names[metric]},

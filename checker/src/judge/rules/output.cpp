@@ -23,12 +23,12 @@ std::optional<EvidenceLine> first_difference(size_t rank, const std::vector<std:
 
 }  // namespace
 
-void output(const Scene& scene, Symptoms& symptoms) {
-  const auto expected = scene.step.expected.find(scene.world());
-  if (expected == scene.step.expected.end()) return;
-  Symptom symptom{.id = "output_differs", .values = scene.values()};
-  for (size_t rank = 0; rank < scene.world(); ++rank) {
-    const auto& seen = scene.run().ranks[rank];
+void output(const RunContext& context, Symptoms& symptoms) {
+  const auto expected = context.step.expected.find(context.world());
+  if (expected == context.step.expected.end()) return;
+  Symptom symptom{.id = "output_differs", .values = context.values()};
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    const auto& seen = context.run().ranks[rank];
     auto line = first_difference(rank, split_lines(expected->second[rank]), seen.output);
     if (line) symptom.evidence.push_back(std::move(*line));
   }

@@ -36,13 +36,13 @@ std::vector<std::optional<Split>> meant_for(const RankSeen& rank, size_t planned
 
 }  // namespace
 
-void purposes(const Scene& scene, Symptoms& symptoms) {
-  for (size_t number = 0; number < scene.world(); ++number) {
-    const auto& rank = scene.run().ranks[number];
-    const auto meant = meant_for(rank, scene.plan.epochs);
+void purposes(const RunContext& context, Symptoms& symptoms) {
+  for (size_t number = 0; number < context.world(); ++number) {
+    const auto& rank = context.run().ranks[number];
+    const auto meant = meant_for(rank, context.plan.epochs);
     for (size_t i = 0; i < rank.passes.size(); ++i) {
       if (!meant[i] || rank.passes[i].split == *meant[i]) continue;
-      auto values = scene.values();
+      auto values = context.values();
       values["meant"] = name_of(*meant[i]);
       values["used"] = name_of(rank.passes[i].split);
       symptoms.push_back({.id = name_of(*meant[i]) + "_on_another_split",

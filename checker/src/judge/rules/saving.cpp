@@ -20,10 +20,10 @@ bool holds(const std::vector<FileContent>& files, const std::string& state) {
 }
 
 // Their paths from the folder that the rank ran in.
-std::vector<FileContent> files_of(const Scene& scene, size_t rank) {
-  auto files = scene.truth.ranks[rank].files;
+std::vector<FileContent> files_of(const RunContext& context, size_t rank) {
+  auto files = context.truth.ranks[rank].files;
   for (auto& file : files) {
-    file.file = file.file.lexically_relative(scene.run().ranks[rank].folder);
+    file.file = file.file.lexically_relative(context.run().ranks[rank].folder);
   }
   return files;
 }
@@ -44,23 +44,24 @@ bool saves_before_validation(const RankSeen& rank) {
 }
 
 // As before the TODO: every rank writes, and none by save0.
-bool everybody_saves(const Scene& scene) {
-  return std::ranges::all_of(scene.run().ranks, [](const RankSeen& rank) {
+bool everybody_saves(const RunContext& context) {
+  return std::ranges::all_of(context.run().ranks, [](const RankSeen& rank) {
     return rank.saves.empty() && !rank.files.empty();
   });
 }
 
 std::string epoch_name(size_t epoch) { return "epoch " + std::to_string(epoch + 1); }
 
-Symptom others_save(const Scene& scene, const std::vector<size_t>& writers) {
-  auto values = scene.values();
+Symptom others_save(const RunContext& context, const std::vector<size_t>& writers) {
+  auto values = context.values();
   values["ranks"] = ranks_value(writers);
-  Symptom symptom{.id = "other_ranks_save",
-                  .values = values,
-                  .variant = scene.are_first_on_other_nodes(writers) ? "by_node" : "",
-                  .kind = everybody_saves(scene) ? FindingKind::not_started : FindingKind::mistake};
+  Symptom symptom{
+      .id = "other_ranks_save",
+      .values = values,
+      .variant = context.are_first_on_other_nodes(writers) ? "by_node" : "",
+      .kind = everybody_saves(context) ? FindingKind::not_started : FindingKind::mistake};
   for (const size_t rank : writers) {
-    const auto& files = scene.run().ranks[rank].files;
+    const auto& files = context.run().ranks[rank].files;
     symptom.evidence.push_back(
         {files.size() > 1 ? "wrote_and_more" : "wrote",
          {{"rank", rank}, {"file", files.front().string()}, {"more", files.size() - 1}}});
@@ -69,9 +70,9 @@ Symptom others_save(const Scene& scene, const std::vector<size_t>& writers) {
 }
 
 // The models that rank 0's files do not hold, as findings.yaml calls them.
-std::vector<Value> missing_models(const Scene& scene, const std::vector<FileContent>& files,
+std::vector<Value> missing_models(const RunContext& context, const std::vector<FileContent>& files,
                                   std::string& variant) {
-  const auto& losses = scene.truth.validation;
+  const auto& losses = context.truth.validation;
   const auto best = static_cast<size_t>(std::ranges::min_element(losses) - losses.begin());
   const size_t last = losses.size() - 1;
   std::vector<Value> missing;
@@ -91,30 +92,32 @@ std::vector<Value> missing_models(const Scene& scene, const std::vector<FileCont
 
 }  // namespace
 
-void saving(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.expects(feature::save0) || scene.run().ranks.empty()) return;
+void saving(const RunContext& context, Symptoms& symptoms) {
+  if (!context.expects(feature::save0) || context.run().ranks.empty()) return;
   std::vector<size_t> writers;
-  for (size_t rank = 1; rank < scene.world(); ++rank) {
-    const auto& seen = scene.run().ranks[rank];
+  for (size_t rank = 1; rank < context.world(); ++rank) {
+    const auto& seen = context.run().ranks[rank];
     if (any_after_shutdown(seen, seen.saves)) continue;  // it left too early: another rule's
     if (!seen.files.empty()) writers.push_back(rank);
   }
   if (!writers.empty()) {
-    symptoms.push_back(others_save(scene, writers));
+    symptoms.push_back(others_save(context, writers));
     return;
   }
-  if (!scene.ended_well() || scene.truth.ranks.empty() || scene.truth.validation.empty()) return;
-  if (saves_before_validation(scene.run().ranks[0])) {
+  if (!context.ended_well() || context.truth.ranks.empty() || context.truth.validation.empty())
+    return;
+  if (saves_before_validation(context.run().ranks[0])) {
     symptoms.push_back(
-        {.id = "saved_too_early", .values = scene.values(), .evidence = {{"first", {}}}});
+        {.id = "saved_too_early", .values = context.values(), .evidence = {{"first", {}}}});
     return;
   }
-  const auto written = files_of(scene, 0);
-  Symptom symptom{.id = "model_missing",
-                  .values = scene.values(),
-                  .evidence = {{"left", {{"files", list_of(written)}}}},
-                  .kind = everybody_saves(scene) ? FindingKind::not_started : FindingKind::mistake};
-  const auto missing = missing_models(scene, in_the_output_folder(written), symptom.variant);
+  const auto written = files_of(context, 0);
+  Symptom symptom{
+      .id = "model_missing",
+      .values = context.values(),
+      .evidence = {{"left", {{"files", list_of(written)}}}},
+      .kind = everybody_saves(context) ? FindingKind::not_started : FindingKind::mistake};
+  const auto missing = missing_models(context, in_the_output_folder(written), symptom.variant);
   if (missing.empty()) return;
   symptom.values["first"] = missing.front();
   symptom.values["last"] = missing.back();

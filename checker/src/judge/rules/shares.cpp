@@ -22,13 +22,13 @@ std::map<uint64_t, size_t> counts_of(const std::vector<const Pass*>& passes) {
 }
 
 bool Shares::copied(const std::vector<const Pass*>& passes, uint64_t slack) const {
-  return scene_.world() > 1 && std::ranges::all_of(passes, [&](const Pass* pass) {
+  return context_.world() > 1 && std::ranges::all_of(passes, [&](const Pass* pass) {
            return pass->ids().size() + slack >= size_;
          });
 }
 
 void Shares::add(Symptom symptom) {
-  symptom.values.merge(scene_.values());
+  symptom.values.merge(context_.values());
   symptom.values["split"] = name_of(split_);
   symptom.values["size"] = size_;
   symptom.evidence.insert(symptom.evidence.begin(), {"split_size", {}});
@@ -36,11 +36,11 @@ void Shares::add(Symptom symptom) {
 }
 
 void Shares::add_not_shared(const std::vector<EvidenceLine>& evidence) {
-  const auto& ranks = scene_.run().ranks;
+  const auto& ranks = context_.run().ranks;
   const auto split = name_of(split_);
   // Somebody makes a sampler for this split, and it is not the right one. That comes first: the
   // loader may still be left to do.
-  if (const auto problem = sampler_problem(scene_, split_)) {
+  if (const auto problem = sampler_problem(context_, split_)) {
     add({.id = split + "_sampler_wrong",
          .evidence = {problem->seen},
          .variant = problem->variant,
@@ -53,22 +53,22 @@ void Shares::add_not_shared(const std::vector<EvidenceLine>& evidence) {
   }
   const bool no_samplers =
       std::ranges::all_of(ranks, [](const RankSeen& rank) { return rank.samplers.empty(); });
-  const bool begun = !right_sampler(scene_, split_) && !no_samplers;
+  const bool begun = !right_sampler(context_, split_) && !no_samplers;
   add({.id = split + "_not_shared",
        .evidence = evidence,
-       .blame = {sampler_or_loader(scene_, split_)},
+       .blame = {sampler_or_loader(context_, split_)},
        .kind = begun ? FindingKind::mistake : FindingKind::not_started});
 }
 
 bool Shares::out_of_range() {
-  for (size_t rank = 0; rank < scene_.world(); ++rank) {
-    for (const auto* pass : scene_.run().ranks[rank].passes_over(split_)) {
+  for (size_t rank = 0; rank < context_.world(); ++rank) {
+    for (const auto* pass : context_.run().ranks[rank].passes_over(split_)) {
       const auto ids = pass->ids();
       const auto beyond = std::ranges::find_if(ids, [&](uint64_t id) { return id >= size_; });
       if (beyond == ids.end()) continue;
       add({.id = "sampler_of_another_split",
            .evidence = {{"asked", {{"rank", rank}, {"sample", *beyond}}}},
-           .blame = {sampler_or_loader(scene_, split_)}});
+           .blame = {sampler_or_loader(context_, split_)}});
       return true;
     }
   }

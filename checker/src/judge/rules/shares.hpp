@@ -15,8 +15,8 @@ std::map<uint64_t, size_t> counts_of(const std::vector<const Pass*>& passes);
 
 class Shares {
  public:
-  Shares(const Scene& scene, Split split, Symptoms& symptoms)
-      : scene_(scene), split_(split), symptoms_(symptoms), size_(scene.size_of(split)) {}
+  Shares(const RunContext& context, Split split, Symptoms& symptoms)
+      : context_(context), split_(split), symptoms_(symptoms), size_(context.size_of(split)) {}
 
   /// True if every rank goes through the whole split, or all but so many samples.
   bool copied(const std::vector<const Pass*>& passes, uint64_t slack) const;
@@ -31,7 +31,7 @@ class Shares {
   bool out_of_range();
 
  protected:
-  const Scene& scene_;
+  const RunContext& context_;
   Split split_;
   Symptoms& symptoms_;
   uint64_t size_;

@@ -62,10 +62,10 @@ ChapterRules::ChapterRules(const Chapter& chapter) {
   }
 }
 
-void ChapterRules::look(Stage stage, const Scene& scene, Symptoms& symptoms) const {
+void ChapterRules::look(Stage stage, const RunContext& context, Symptoms& symptoms) const {
   const auto found = rules_.find(stage);
   if (found == rules_.end()) return;
-  for (const auto& rule : found->second) rule.look(scene, symptoms);
+  for (const auto& rule : found->second) rule.look(context, symptoms);
 }
 
 }  // namespace checker::rules

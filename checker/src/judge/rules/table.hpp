@@ -23,7 +23,7 @@ enum class Stage {
 
 struct Rule {
   std::string_view name;
-  void (*look)(const Scene& scene, Symptoms& symptoms);
+  void (*look)(const RunContext& context, Symptoms& symptoms);
 };
 
 /// Those that any chapter may name, and those of chapters (made by CMake).
@@ -34,7 +34,7 @@ class ChapterRules {
  public:
   /// Throws Error with file and line for a stage or a rule that there is not.
   explicit ChapterRules(const Chapter& chapter);
-  void look(Stage stage, const Scene& scene, Symptoms& symptoms) const;
+  void look(Stage stage, const RunContext& context, Symptoms& symptoms) const;
 
  private:
   std::map<Stage, std::vector<Rule>> rules_;

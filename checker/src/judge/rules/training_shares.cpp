@@ -12,7 +12,7 @@ class TrainingShares : public Shares {
 
   bool judge(size_t epoch, const std::vector<const Pass*>& passes) {
     const auto evidence = ids_by_rank(passes);
-    if (copied(passes, scene_.plan.batch_size)) {
+    if (copied(passes, context_.plan.batch_size)) {
       add_not_shared(evidence);
       return true;
     }
@@ -20,7 +20,7 @@ class TrainingShares : public Shares {
     uint64_t taken = 0;
     for (const auto& [id, count] : counts) taken += count;
     const uint64_t twice = taken - counts.size();
-    if (twice > scene_.world() - 1) {  // padding repeats less than one sample per rank
+    if (twice > context_.world() - 1) {  // padding repeats less than one sample per rank
       overlap(epoch, passes, counts, evidence);
       return true;
     }
@@ -34,7 +34,7 @@ class TrainingShares : public Shares {
     bool any = false;
     for (size_t a = 0; a < passes.size(); ++a) {
       for (size_t b = a + 1; b < passes.size(); ++b) {
-        const auto& ranks = scene_.run().ranks;
+        const auto& ranks = context_.run().ranks;
         const bool alike = ranks[a].place.local_rank == ranks[b].place.local_rank;
         if (alike != (passes[a]->ids() == passes[b]->ids())) return false;
         any = any || alike;
@@ -51,9 +51,9 @@ class TrainingShares : public Shares {
     }
     evidence.push_back({"twice", {{"epoch", epoch + 1}, {"samples", first_few(shared)}}});
     const bool later = epoch > 0;
-    const char* blame = later || !same_epochs()         ? "shares_overlap.later"
-                        : right_sampler(scene_, split_) ? "shares_overlap.right_sampler"
-                                                        : "shares_overlap";
+    const char* blame = later || !same_epochs()           ? "shares_overlap.later"
+                        : right_sampler(context_, split_) ? "shares_overlap.right_sampler"
+                                                          : "shares_overlap";
     const char* variant = shared_by_local_rank(passes) ? "by_node" : later ? "later" : "";
     add({.id = "shares_overlap", .evidence = evidence, .variant = variant, .blame = {blame}});
   }
@@ -65,7 +65,7 @@ class TrainingShares : public Shares {
       for (const auto& set : rank.epochs_set) epochs.push_back(set.epoch);
       return epochs;
     };
-    const auto& ranks = scene_.run().ranks;
+    const auto& ranks = context_.run().ranks;
     return std::ranges::all_of(
         ranks, [&](const RankSeen& rank) { return epochs_of(rank) == epochs_of(ranks.front()); });
   }
@@ -82,12 +82,12 @@ class TrainingShares : public Shares {
   bool other_batches(const std::vector<const Pass*>& passes) {
     for (size_t rank = 0; rank < passes.size(); ++rank) {
       for (const auto& batch : passes[rank]->batches) {
-        if (batch.ids.size() == scene_.plan.batch_size) continue;
+        if (batch.ids.size() == context_.plan.batch_size) continue;
         add({.id = "batch_size_changed",
              .evidence = {{"took_in_a_step",
                            {{"rank", rank},
                             {"count", batch.ids.size()},
-                            {"asked", scene_.plan.batch_size}}}},
+                            {"asked", context_.plan.batch_size}}}},
              .blame = {"loop"}});
         return true;
       }
@@ -111,12 +111,12 @@ class TrainingShares : public Shares {
 
   // Where the share is right, the loop makes something else of it.
   std::string loop_or(const char* otherwise) const {
-    return right_sampler(scene_, split_) ? "loop" : otherwise;
+    return right_sampler(context_, split_) ? "loop" : otherwise;
   }
 
   bool left_out(const std::map<uint64_t, size_t>& counts, std::vector<EvidenceLine> evidence) {
-    const uint64_t world = scene_.world();
-    if (counts.size() + (world - 1) + world * (scene_.plan.batch_size - 1) >= size_) return false;
+    const uint64_t world = context_.world();
+    if (counts.size() + (world - 1) + world * (context_.plan.batch_size - 1) >= size_) return false;
     evidence.push_back({"only", {{"count", counts.size()}}});
     add({.id = "training_data_left_out",
          .evidence = evidence,
@@ -131,18 +131,18 @@ class TrainingShares : public Shares {
     if (epoch > 0 || !sorted) return false;
     add({.id = "training_not_shuffled",
          .evidence = evidence,
-         .blame = {sampler_or_loader(scene_, split_)}});
+         .blame = {sampler_or_loader(context_, split_)}});
     return true;
   }
 };
 
 }  // namespace
 
-void training_shares(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.expects(feature::samplers)) return;
-  TrainingShares shares(scene, Split::train, symptoms);
+void training_shares(const RunContext& context, Symptoms& symptoms) {
+  if (!context.expects(feature::samplers)) return;
+  TrainingShares shares(context, Split::train, symptoms);
   if (shares.out_of_range()) return;
-  const auto epochs = whole_passes(scene, Split::train);
+  const auto epochs = whole_passes(context, Split::train);
   for (size_t epoch = 0; epoch < epochs.size(); ++epoch) {
     if (shares.judge(epoch, epochs[epoch])) return;
   }

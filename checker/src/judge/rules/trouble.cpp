@@ -3,7 +3,7 @@
 
 #include "judge/collectives.hpp"
 #include "judge/departure.hpp"
-#include "judge/divergence.hpp"
+#include "judge/phases.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
@@ -12,11 +12,11 @@ namespace {
 
 class Trouble {
  public:
-  explicit Trouble(const Scene& scene) : scene_(scene), run_(scene.run()) {}
+  explicit Trouble(const RunContext& context) : context_(context), run_(context.run()) {}
 
   std::optional<Symptom> judge() const {
     if (run_.result.success()) return std::nullopt;
-    if (scene_.trial.stall == Stall::busy || scene_.trial.stall == Stall::too_long) {
+    if (context_.recorded.stall == Stall::busy || context_.recorded.stall == Stall::too_long) {
       return crash("no_end", states());
     }
     if (run_.result.stopped) return waiting();
@@ -45,7 +45,7 @@ class Trouble {
  private:
   Symptom crash(std::string id, std::vector<EvidenceLine> evidence) const {
     return {.id = std::move(id),
-            .values = scene_.values(),
+            .values = context_.values(),
             .evidence = std::move(evidence),
             .blame = blame(),
             .kind = FindingKind::crash};
@@ -77,7 +77,7 @@ class Trouble {
   EvidenceLine state_of(size_t rank) const {
     const auto& seen = run_.ranks[rank];
     if (const auto* collective = waiting_in(seen); collective && !has_left(seen)) {
-      return seen_call(scene_, "waits", rank, *collective);
+      return seen_call(context_, "waits", rank, *collective);
     }
     if (has_left(seen)) return {"has_left", {{"rank", rank}}};
     if (seen.result.exit.success() && !seen.result.ended_by_us)
@@ -93,7 +93,7 @@ class Trouble {
 
   // Where a rank was when it left. After the last epoch that is the program's end, come too early.
   Phase phase_of_leaving(const RankSeen& rank) const {
-    const bool trained = rank.passes_over(Split::validation).size() == scene_.plan.epochs;
+    const bool trained = rank.passes_over(Split::validation).size() == context_.plan.epochs;
     return rank.shutdown_event || trained ? Phase::leaving : last_phase(rank);
   }
 
@@ -121,7 +121,7 @@ class Trouble {
   std::string where() const {
     for (const auto& rank : run_.ranks) {
       const auto* collective = waiting_in(rank);
-      const auto place = collective ? scene_.locate(rank, *collective) : "";
+      const auto place = collective ? context_.locate(rank, *collective) : "";
       if (!place.empty()) return place;
     }
     return "";
@@ -134,7 +134,7 @@ class Trouble {
     if (const auto mismatch = find_mismatch(run_, false)) {
       if (!waits_in(mismatch->rank_a, mismatch->a) || !waits_in(mismatch->rank_b, mismatch->b)) {
         evidence.push_back({"first_misfit", {}});
-        for (auto& line : seen_of(scene_, *mismatch)) evidence.push_back(std::move(line));
+        for (auto& line : seen_of(context_, *mismatch)) evidence.push_back(std::move(line));
       }
       symptom = crash("ranks_meet_in_different_collectives", std::move(evidence));
       symptom.values["difference"] = difference(*mismatch->a, *mismatch->b);
@@ -158,7 +158,7 @@ class Trouble {
     add_last_words(seen, "it_said_small", evidence);
     const auto mismatch = find_mismatch(run_, false);
     if (mismatch) {
-      for (auto& line : seen_of(scene_, *mismatch)) evidence.push_back(std::move(line));
+      for (auto& line : seen_of(context_, *mismatch)) evidence.push_back(std::move(line));
     }
     Symptom symptom =
         crash(mismatch ? "dies_of_mismatched_collectives" : "dies", std::move(evidence));
@@ -174,20 +174,20 @@ class Trouble {
     return symptom;
   }
 
-  const Scene& scene_;
+  const RunContext& context_;
   const Run& run_;
 };
 
 }  // namespace
 
-void trouble(const Scene& scene, Symptoms& symptoms) {
-  if (auto symptom = Trouble(scene).judge()) symptoms.push_back(std::move(*symptom));
+void trouble(const RunContext& context, Symptoms& symptoms) {
+  if (auto symptom = Trouble(context).judge()) symptoms.push_back(std::move(*symptom));
 }
 
-void aftermath(const Scene& scene, Symptoms& symptoms) {
-  if (symptoms.empty() || scene.run().result.success()) return;
+void aftermath(const RunContext& context, Symptoms& symptoms) {
+  if (symptoms.empty() || context.run().result.success()) return;
   auto& first = symptoms.front();
-  for (auto& line : Trouble(scene).aftermath()) first.evidence.push_back(std::move(line));
+  for (auto& line : Trouble(context).aftermath()) first.evidence.push_back(std::move(line));
 }
 
 }  // namespace checker::rules

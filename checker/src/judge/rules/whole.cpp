@@ -22,25 +22,25 @@ size_t training_batches(const RankSeen& rank) {
   return batches;
 }
 
-bool lacks(const Scene& scene, const RankSeen& rank, Split split) {
+bool lacks(const RunContext& context, const RankSeen& rank, Split split) {
   const size_t passes = rank.passes_over(split).size();
   if (split == Split::test) return passes != 1;
-  return passes != scene.plan.epochs ||
+  return passes != context.plan.epochs ||
          (split == Split::train && rank.steps.size() != training_batches(rank));
 }
 
 constexpr Split kSplits[] = {Split::train, Split::validation, Split::test};
 
-bool is_whole(const Scene& scene, const RankSeen& rank) {
+bool is_whole(const RunContext& context, const RankSeen& rank) {
   return rank.left_regularly &&
-         std::ranges::none_of(kSplits, [&](Split split) { return lacks(scene, rank, split); });
+         std::ranges::none_of(kSplits, [&](Split split) { return lacks(context, rank, split); });
 }
 
 // The first thing that is missing tells how far the program came.
-std::string blame(const Scene& scene) {
+std::string blame(const RunContext& context) {
   for (const auto split : kSplits) {
     const bool lacking = std::ranges::any_of(
-        scene.run().ranks, [&](const RankSeen& rank) { return lacks(scene, rank, split); });
+        context.run().ranks, [&](const RankSeen& rank) { return lacks(context, rank, split); });
     if (lacking) return "cut_short." + name_of(split);
   }
   return "cut_short";
@@ -48,16 +48,16 @@ std::string blame(const Scene& scene) {
 
 }  // namespace
 
-void whole(const Scene& scene, Symptoms& symptoms) {
-  if (!scene.run().result.success()) return;
-  Symptom symptom{.id = "cut_short", .values = scene.values()};
-  symptom.values["epochs"] = scene.plan.epochs;
-  for (size_t rank = 0; rank < scene.world(); ++rank) {
-    const auto& seen = scene.run().ranks[rank];
-    if (!is_whole(scene, seen)) symptom.evidence.push_back(work_of(seen, rank));
+void whole(const RunContext& context, Symptoms& symptoms) {
+  if (!context.run().result.success()) return;
+  Symptom symptom{.id = "cut_short", .values = context.values()};
+  symptom.values["epochs"] = context.plan.epochs;
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    const auto& seen = context.run().ranks[rank];
+    if (!is_whole(context, seen)) symptom.evidence.push_back(work_of(seen, rank));
   }
   if (symptom.evidence.empty()) return;
-  symptom.blame = {blame(scene)};
+  symptom.blame = {blame(context)};
   symptoms.push_back(std::move(symptom));
 }
 

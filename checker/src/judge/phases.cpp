@@ -1,4 +1,4 @@
-#include "judge/divergence.hpp"
+#include "judge/phases.hpp"
 
 #include <algorithm>
 
@@ -108,6 +108,80 @@ std::optional<std::string> first_call_not_shared(const Run& run) {
     if (const auto theirs = feature_of(other, parted)) return theirs;
   }
   return std::nullopt;
+}
+
+namespace {
+
+using Mark = instrumentation::Phase;
+
+bool is_test(const instrumentation::PhaseRecord& mark) {
+  return mark.phase == Mark::evaluation && mark.split == static_cast<uint32_t>(Split::test);
+}
+
+bool tested_before(const RankSeen& rank, size_t event) {
+  return std::ranges::any_of(rank.phases, [&](const PhaseSeen& phase) {
+    return phase.event < event && is_test(phase.mark);
+  });
+}
+
+// ended: nothing runs since, so far.
+Phase phase_of(const instrumentation::PhaseRecord& mark, bool ended) {
+  if (mark.phase == Mark::checkpoint) return Phase::checkpointing;
+  if (mark.phase != Mark::evaluation) return Phase::training;
+  if (!ended) return Phase::evaluating;
+  return is_test(mark) ? Phase::closing : Phase::reporting;
+}
+
+}  // namespace
+
+Phase phase_at(const RankSeen& rank, size_t event) {
+  if (rank.shutdown_event && *rank.shutdown_event < event) return Phase::leaving;
+  const auto& events = rank.log.events;
+  bool ended = false;
+  for (size_t i = std::min(event, events.size()); i-- > 0;) {
+    switch (events[i].kind) {
+      case Kind::reported:
+        return tested_before(rank, i) ? Phase::closing : Phase::reporting;
+      case Kind::printed:
+        return tested_before(rank, i) ? Phase::closing : Phase::saving;
+      case Kind::saved:
+        return tested_before(rank, i) ? Phase::leaving : Phase::saving;
+      case Kind::phase: {
+        const auto mark = events[i].head<instrumentation::PhaseRecord>();
+        if (!mark || mark->phase > Mark::none) break;
+        if (mark->phase < Mark::none) return phase_of(*mark, ended);
+        ended = true;
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return rank.groups.empty() ? Phase::joining : Phase::preparing;
+}
+
+std::string name_of(Phase phase) {
+  switch (phase) {
+    case Phase::joining:
+      return "phase.joining";
+    case Phase::preparing:
+      return "phase.preparing";
+    case Phase::training:
+      return "phase.training";
+    case Phase::checkpointing:
+      return "phase.checkpointing";
+    case Phase::evaluating:
+      return "phase.evaluating";
+    case Phase::reporting:
+      return "phase.reporting";
+    case Phase::saving:
+      return "phase.saving";
+    case Phase::closing:
+      return "phase.closing";
+    case Phase::leaving:
+      return "phase.leaving";
+  }
+  return "";
 }
 
 }  // namespace checker

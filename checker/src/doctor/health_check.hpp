@@ -10,7 +10,7 @@ enum class Health {
 };
 
 /// One line of the report.
-struct Finding {
+struct HealthCheck {
   std::string subject;  ///< "driver"
   Health health = Health::good;
   std::string found;   ///< "580.95.05"

@@ -1,7 +1,7 @@
 // Where ranks part, and what they leave out.
 #include <gtest/gtest.h>
 
-#include "judge/divergence.hpp"
+#include "judge/phases.hpp"
 
 namespace checker {
 namespace {

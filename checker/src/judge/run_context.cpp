@@ -1,4 +1,4 @@
-#include "judge/scene.hpp"
+#include "judge/run_context.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,17 +8,17 @@
 
 namespace checker {
 
-bool Scene::expects(std::string_view name) const {
+bool RunContext::expects(std::string_view name) const {
   course.todo_of(name);  // a name misspelt in a rule is not one that the step does without
   return features.contains(std::string(name));
 }
 
-bool Scene::ended_well() const {
+bool RunContext::ended_well() const {
   return run().result.success() &&
          std::ranges::all_of(run().ranks, [](const RankSeen& rank) { return rank.left_regularly; });
 }
 
-bool Scene::are_first_on_other_nodes(const std::vector<size_t>& ranks) const {
+bool RunContext::are_first_on_other_nodes(const std::vector<size_t>& ranks) const {
   std::vector<size_t> first;
   for (const auto& rank : run().ranks) {
     if (rank.place.local_rank == 0 && rank.place.node > 0) first.push_back(rank.place.rank);
@@ -43,9 +43,11 @@ double rounding_of(const Run& run) {
 
 }  // namespace
 
-double Scene::tolerance() const { return std::max(plan.tolerance, rounding_of(run())); }
+double RunContext::tolerance() const { return std::max(plan.tolerance, rounding_of(run())); }
 
-double Scene::loss_tolerance() const { return std::max(plan.loss_tolerance, rounding_of(run())); }
+double RunContext::loss_tolerance() const {
+  return std::max(plan.loss_tolerance, rounding_of(run()));
+}
 
 std::string name_of(Split split) {
   constexpr std::array<const char*, 3> names{"training", "validation", "test"};

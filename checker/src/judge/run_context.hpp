@@ -25,8 +25,8 @@ inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER", ddp = "
                                   print0 = "PRINT0", save0 = "SAVE0", destroy = "DESTROY";
 }  // namespace feature
 
-struct Scene {
-  const Trial& trial;
+struct RunContext {
+  const RecordedRun& recorded;
   const ExpectedWorld& truth;
   const Plan& plan;
   const Course& course;
@@ -34,8 +34,8 @@ struct Scene {
   std::set<std::string> features;  ///< what a right program of this step has
   Locate locate;
 
-  const Run& run() const { return trial.run; }
-  size_t world() const { return trial.run.world; }
+  const Run& run() const { return recorded.run; }
+  size_t world() const { return recorded.run.world; }
   /// Whether a right program of this step has a feature. Throws Error if no TODO switches it on.
   bool expects(std::string_view name) const;
   uint64_t size_of(Split split) const { return plan.samples.at(static_cast<size_t>(split)).second; }
