@@ -18,18 +18,21 @@ namespace {
 
 std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder) {
   std::vector<checker::RankSeen> ranks;
-  for (size_t rank = 0;; ++rank) {
+  size_t world = 0;
+  while (std::filesystem::exists(folder / ("rank-" + std::to_string(world)))) ++world;
+  for (size_t rank = 0; rank < world; ++rank) {
     const auto place = folder / ("rank-" + std::to_string(rank));
-    if (!std::filesystem::exists(place)) return ranks;
     auto& seen = ranks.emplace_back();
     seen.folder = place;
     seen.log = checker::read_log(folder / ("log-" + std::to_string(rank)));
+    seen.place = {.rank = rank, .world_size = world};
     checker::interpret(seen);
     for (const auto& entry : std::filesystem::recursive_directory_iterator(place)) {
       if (entry.is_regular_file() && !entry.is_symlink()) seen.files.push_back(entry.path());
     }
     std::ranges::sort(seen.files);
   }
+  return ranks;
 }
 
 int run(int argc, char** argv) try {

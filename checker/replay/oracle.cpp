@@ -1,8 +1,11 @@
 #include "oracle.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstring>
+#include <mutex>
 
 namespace replay {
 
@@ -35,6 +38,15 @@ bool assign(const std::vector<at::Tensor>& parameters, const Flat& values) {
     from += count;
   }
   return from == values.size();
+}
+
+void set_generator(std::string_view state) {
+  if (state.empty()) return;
+  const auto bytes = at::empty({static_cast<int64_t>(state.size())}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), state.data(), state.size());
+  auto generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(bytes);
 }
 
 void set_rates(torch::optim::Optimizer& optimizer, const Flat& rates) {
@@ -74,8 +86,10 @@ void Oracle::set_buffers(const std::vector<TensorSeen>& buffers) {
   }
 }
 
-Oracle::Result Oracle::compute(Split split, const std::vector<uint64_t>& ids, bool with_gradients) {
+Oracle::Result Oracle::compute(Split split, const std::vector<uint64_t>& ids, bool with_gradients,
+                               std::string_view generator) {
   const torch::AutoGradMode mode(with_gradients);
+  set_generator(generator);
   with_gradients ? model_->train() : model_->eval();
   model_->zero_grad();
   auto dataset = dataset_of(task_, split);
@@ -119,7 +133,8 @@ Flat Stepper::rates() const {
   return rates;
 }
 
-Flat Stepper::step(const Flat& values, const Flat& gradients, const Flat& rates) {
+Flat Stepper::step(const checker::StepSeen& seen) {
+  const auto& [values, gradients, rates, stepped, event] = seen;
   if (values.size() != gradients.size() || !assign(parameters_, values)) return {};
   std::vector<at::Tensor> slots;
   for (auto& parameter : parameters_) {
@@ -127,6 +142,10 @@ Flat Stepper::step(const Flat& values, const Flat& gradients, const Flat& rates)
     slots.push_back(parameter.grad());
   }
   assign(slots, gradients);
+  for (size_t i = 0; i < std::min(parameters_.size(), stepped.size()); ++i) {
+    if (!stepped[i])
+      parameters_[i].mutable_grad() = at::Tensor();  // the optimizer leaves it as it is
+  }
   const Flat own = this->rates();
   set_rates(*optimizer_, rates);
   optimizer_->step();

@@ -3,6 +3,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "deviation.hpp"
@@ -32,7 +33,9 @@ class Oracle {
   /// Those that the model has; others are left out.
   void set_buffers(const std::vector<checker::TensorSeen>& buffers);
   /// Sum and count of the loss of these samples; with gradients, those of its mean as well.
-  Result compute(checker::Split split, const std::vector<uint64_t>& ids, bool with_gradients);
+  /// generator: the state of the generator of random numbers to begin with; empty: as it is.
+  Result compute(checker::Split split, const std::vector<uint64_t>& ids, bool with_gradients,
+                 std::string_view generator = {});
   /// The mean loss over a whole split.
   double mean_over(checker::Split split);
   size_t size_of(checker::Split split) const;
@@ -52,9 +55,8 @@ class Stepper {
 
   /// The learning rates that the next step should have.
   Flat rates() const;
-  /// The parameters after a step from `values` with `gradients` and the learning rates that it had;
-  /// empty if they do not fit.
-  Flat step(const Flat& values, const Flat& gradients, const Flat& rates);
+  /// The parameters after a step; empty if it does not fit.
+  Flat step(const checker::StepSeen& seen);
 
  private:
   std::shared_ptr<tasks::Model> model_;

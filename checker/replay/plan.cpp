@@ -16,6 +16,8 @@ namespace {
 
 // fp64 results of right programs differ by some 1e-15, those of wrong ones by 1e-4 and more.
 constexpr double kTolerance = 1e-9;
+// Averaging gradients in single precision is as right as in double.
+constexpr double kGradientTolerance = 1e-6;
 // Adding up some tens of batches in float is as right as in double.
 constexpr double kLossTolerance = 1e-5;
 
@@ -86,6 +88,7 @@ void write_plan(const std::filesystem::path& folder, const std::string& task, ui
                                {"worlds", worlds},
                                {"ranks_add_up", ranks_add_up(*made, batch_size)},
                                {"tolerance", kTolerance},
+                               {"gradient_tolerance", kGradientTolerance},
                                {"loss_tolerance", kLossTolerance}};
   std::ofstream file(folder / "plan.json");
   file << plan.dump(1) << "\n";

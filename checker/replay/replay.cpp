@@ -1,8 +1,10 @@
 #include "replay.hpp"
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "accumulated.hpp"
 #include "fingerprints.hpp"
 
 namespace replay {
@@ -19,14 +21,12 @@ namespace {
 // What JSON can hold; a deviation that is no number is as wrong as can be.
 double finite(double value) { return std::isfinite(value) ? value : 1e300; }
 
-// The batch that led to each optimizer step.
-std::vector<const BatchSeen*> batches_of_steps(const RankSeen& rank) {
-  std::vector<const BatchSeen*> found(rank.steps.size(), nullptr);
+// The batches that led to each optimizer step: several where gradients are accumulated.
+std::vector<std::vector<const BatchSeen*>> batches_of_steps(const RankSeen& rank) {
+  std::vector<std::vector<const BatchSeen*>> found(rank.steps.size());
   for (const auto& pass : rank.passes) {
     for (const auto& batch : pass.batches) {
-      if (pass.split == Split::train && batch.step && *batch.step < found.size()) {
-        found[*batch.step] = &batch;
-      }
+      if (batch.step && *batch.step < found.size()) found[*batch.step].push_back(&batch);
     }
   }
   return found;
@@ -44,6 +44,25 @@ Flat scaled(Flat values, double factor) {
 
 bool in_range(const std::vector<uint64_t>& ids, size_t size) {
   return std::ranges::all_of(ids, [&](uint64_t id) { return id < size; });
+}
+
+// Of the groups of several optimizers each should have those of one.
+double rates_deviation(const Flat& got, const Flat& expected) {
+  if (expected.empty() || got.size() % expected.size() != 0) return finite(NAN);
+  Flat all;
+  while (all.size() < got.size()) all.insert(all.end(), expected.begin(), expected.end());
+  return finite(deviation(got, all));
+}
+
+// Zeros for the parameters that no optimizer stepped.
+void keep_stepped(Flat& gradients, const std::vector<bool>& stepped,
+                  const std::vector<TensorSeen>& parameters) {
+  size_t from = 0;
+  for (size_t i = 0; i < std::min(stepped.size(), parameters.size()); ++i) {
+    const size_t end = std::min(from + parameters[i].elements, gradients.size());
+    if (!stepped[i]) std::fill(gradients.begin() + from, gradients.begin() + end, 0.0);
+    from = end;
+  }
 }
 
 json names_apart(const Flat& got, const Flat& mean, const std::vector<TensorSeen>& parameters) {
@@ -102,18 +121,66 @@ class Replay {
   }
 
   void step(size_t t) {
-    std::vector<Flat> local(ranks_.size());
+    std::vector<AccumulatedGradients> parts(ranks_.size());
     for (size_t r = 0; r < ranks_.size(); ++r) {
       const auto& seen = ranks_[r].steps[t];
-      json entry = {{"apart", finite(deviation(seen.values, ranks_[0].steps[t].values))}};
-      const auto* batch = batches_[r][t];
-      if (batch && !batch->ids.empty() && in_range(batch->ids, oracles_[r].size_of(Split::train)) &&
-          oracles_[r].set(seen.values)) {
-        local[r] = oracles_[r].compute(Split::train, batch->ids, true).gradients;
-      }
-      results_[r]["steps"].push_back(std::move(entry));
+      results_[r]["steps"].push_back(
+          {{"apart", finite(deviation(seen.values, ranks_[0].steps[t].values))}});
+      parts[r] = gradients_of(r, t);
     }
-    if (std::ranges::any_of(local, &Flat::empty)) return;  // not to be known
+    if (std::ranges::any_of(parts, &AccumulatedGradients::empty)) return;  // not to be known
+    std::vector<Flat> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto way : kWaysToAccumulate) {
+      std::vector<Flat> local;
+      for (const auto& part : parts) local.push_back(part.added_up(way));
+      const double apart = farthest(local, t);
+      if (!best.empty() && !(apart < least)) continue;
+      least = apart;
+      best = std::move(local);
+    }
+    compare(t, best);
+  }
+
+  // Of the batches of a step, by the parameters before it; nothing where that cannot be known.
+  AccumulatedGradients gradients_of(size_t r, size_t t) {
+    AccumulatedGradients gradients;
+    const auto& seen = ranks_[r].steps[t];
+    for (const auto* batch : batches_[r][t]) {
+      if (batch->ids.empty() || !in_range(batch->ids, oracles_[r].size_of(batch->split)) ||
+          !oracles_[r].set(seen.values)) {
+        return {};
+      }
+      auto part = oracles_[r].compute(batch->split, batch->ids, true, generator_of(r, *batch));
+      keep_stepped(part.gradients, seen.stepped, ranks_[r].parameters);
+      gradients.add(std::move(part.gradients), part.count);
+    }
+    return gradients;
+  }
+
+  std::string_view generator_of(size_t r, const BatchSeen& batch) const {
+    const auto& forwards = ranks_[r].forwards;
+    if (!batch.forward || *batch.forward >= forwards.size()) return {};
+    const auto event = forwards[*batch.forward].generator;
+    return event ? std::string_view(ranks_[r].log.events[*event].payload) : std::string_view();
+  }
+
+  // How far the recorded gradients are from the mean of these, or from these themselves.
+  double farthest(const std::vector<Flat>& local, size_t t) const {
+    Flat mean(local[0].size(), 0.0);
+    for (const auto& part : local) mean = plus(std::move(mean), part);
+    mean = scaled(std::move(mean), 1 / static_cast<double>(local.size()));
+    double from_mean = 0, from_local = 0;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const auto& got = ranks_[r].steps[t].gradients;
+      from_mean = std::max(from_mean, finite(deviation(got, mean)));
+      from_local = std::max(from_local, finite(deviation(got, local[r])));
+    }
+    return std::min(from_mean, from_local);
+  }
+
+  // Holds the recorded gradients against these of the ranks' own batches.
+  void compare(size_t t, const std::vector<Flat>& local) {
     Flat sum(local[0].size(), 0.0);
     for (const auto& part : local) sum = plus(std::move(sum), part);
     const double world = static_cast<double>(ranks_.size());
@@ -142,9 +209,9 @@ class Replay {
     const auto& steps = ranks_[r].steps;
     Stepper stepper(task_, ranks_[r].parameters, total_steps());
     for (size_t t = 0; t < steps.size(); ++t) {
-      const auto& [values, gradients, rates, event] = steps[t];
-      const double rates_apart = rates.empty() ? 0 : finite(deviation(rates, stepper.rates()));
-      after_[r].push_back(stepper.step(values, gradients, rates));
+      const auto& rates = steps[t].learning_rates;
+      const double rates_apart = rates.empty() ? 0 : rates_deviation(rates, stepper.rates());
+      after_[r].push_back(stepper.step(steps[t]));
       if (t >= results_[r]["steps"].size()) continue;
       auto& entry = results_[r]["steps"][t];
       entry["rates"] = rates_apart;
@@ -164,16 +231,15 @@ class Replay {
   json training() const {
     auto losses = json::array();
     size_t epochs = 0;
-    for (const auto& rank : ranks_)
-      epochs = std::max(epochs, rank.passes_over(Split::train).size());
+    for (const auto& rank : ranks_) epochs = std::max(epochs, rank.trainings().size());
     for (size_t epoch = 0; epoch < epochs; ++epoch) {
       double sum = 0, count = 0;
       for (const auto& rank : ranks_) {
-        const auto passes = rank.passes_over(Split::train);
+        const auto passes = rank.trainings();
         if (epoch >= passes.size()) continue;
         for (const auto& batch : passes[epoch]->batches) {
-          sum += batch.loss_sum.value_or(0);
-          count += batch.loss_count.value_or(0);
+          sum += batch.loss_sum;
+          count += batch.loss_count;
         }
       }
       losses.push_back(finite(sum / count));
@@ -183,7 +249,7 @@ class Replay {
 
   // The parameters that hold after the steps of training pass `epoch`.
   const Flat* state_after(size_t r, size_t epoch) const {
-    const auto passes = ranks_[r].passes_over(Split::train);
+    const auto passes = ranks_[r].trainings();
     if (epoch >= passes.size()) return nullptr;
     for (size_t i = passes[epoch]->batches.size(); i-- > 0;) {
       const auto step = passes[epoch]->batches[i].step;
@@ -194,36 +260,48 @@ class Replay {
     return nullptr;
   }
 
-  // With rank 0's parameters, which are those of all ranks where all is right.
+  // With rank 0's parameters, which are those of all ranks where all is right. A program may test
+  // the model of the last epoch or the best one.
   void evaluations(json& result) {
-    size_t epochs_done = 0;
-    for (const auto& pass : ranks_[0].passes) {
-      if (pass.split == Split::train) {
-        ++epochs_done;
-        continue;
-      }
-      const auto* state = epochs_done > 0 ? state_after(0, epochs_done - 1) : nullptr;
-      if (!state || state->empty() || !oracles_[0].set(*state)) continue;
-      const bool own_buffers =
-          std::ranges::any_of(ranks_, [](const RankSeen& rank) { return !rank.buffers.empty(); });
-      const double mean = finite(own_buffers ? mean_with_own_buffers(pass, *state)
-                                             : oracles_[0].mean_over(pass.split));
-      if (pass.split == Split::validation) result["validation"].push_back(mean);
-      if (pass.split == Split::test) result["test"] = mean;
+    const size_t epochs = ranks_[0].trainings().size();
+    std::vector<double> validation;
+    for (size_t epoch = 1; epoch <= epochs; ++epoch) {
+      const auto mean = mean_after(Split::validation, epoch, epoch);
+      if (!mean) break;
+      validation.push_back(*mean);
     }
+    result["validation"] = validation;
+    if (validation.empty()) return;
+    const auto best = std::ranges::min_element(validation) - validation.begin();
+    if (const auto mean = mean_after(Split::test, epochs, epochs)) result["test"] = *mean;
+    if (const auto mean = mean_after(Split::test, epochs, static_cast<size_t>(best) + 1))
+      result["test_of_best"] = *mean;
+  }
+
+  // The mean loss of what is evaluated after so many epochs, with the parameters of `state` epochs.
+  std::optional<double> mean_after(Split split, size_t epochs, size_t state) {
+    const auto* values = state_after(0, state - 1);
+    if (!values || values->empty() || !oracles_[0].set(*values)) return std::nullopt;
+    const auto evaluated = [&](const Pass* pass) { return pass->epoch == epochs; };
+    if (std::ranges::none_of(ranks_[0].evaluations(split), evaluated)) return std::nullopt;
+    const bool own_buffers =
+        std::ranges::any_of(ranks_, [](const RankSeen& rank) { return !rank.buffers.empty(); });
+    return finite(own_buffers ? mean_with_own_buffers(split, epochs, *values)
+                              : oracles_[0].mean_over(split));
   }
 
   // A rank evaluates its share with its own buffers: running means and variances differ from rank
   // to rank after the last training step.
-  double mean_with_own_buffers(const Pass& pass, const Flat& state) {
+  double mean_with_own_buffers(Split split, size_t epochs, const Flat& state) {
     double sum = 0, count = 0;
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const auto passes = ranks_[r].passes_over(pass.split);
-      if (pass.epoch >= passes.size() || !oracles_[r].set(state)) return NAN;
-      oracles_[r].set_buffers(buffers_at(r, *passes[pass.epoch]));
-      for (const auto& batch : passes[pass.epoch]->batches) {
-        if (!in_range(batch.ids, oracles_[r].size_of(pass.split))) return NAN;
-        const auto part = oracles_[r].compute(pass.split, batch.ids, false);
+      const auto passes = ranks_[r].evaluations(split);
+      const auto found = std::ranges::find(passes, epochs, &Pass::epoch);
+      if (found == passes.end() || !oracles_[r].set(state)) return NAN;
+      oracles_[r].set_buffers(buffers_at(r, **found));
+      for (const auto& batch : (*found)->batches) {
+        if (!in_range(batch.ids, oracles_[r].size_of(split))) return NAN;
+        const auto part = oracles_[r].compute(split, batch.ids, false);
         sum += part.sum;
         count += part.count;
       }
@@ -247,7 +325,7 @@ class Replay {
   void files() {
     if (ranks_.empty() || ranks_[0].steps.empty()) return;
     std::vector<std::pair<std::string, Flat>> states = {{"initial", ranks_[0].steps[0].values}};
-    const size_t epochs = ranks_[0].passes_over(Split::train).size();
+    const size_t epochs = ranks_[0].trainings().size();
     for (size_t epoch = 0; epoch < epochs; ++epoch) {
       if (const auto* state = state_after(0, epoch)) {
         states.emplace_back("epoch " + std::to_string(epoch + 1), *state);
@@ -264,8 +342,8 @@ class Replay {
   const tasks::Options& options_;
   const std::vector<RankSeen>& ranks_;
   std::vector<Oracle> oracles_;
-  std::vector<std::optional<std::vector<size_t>>> places_;  // by rank, in rank 0's model
-  std::vector<std::vector<const BatchSeen*>> batches_;
+  std::vector<std::optional<std::vector<size_t>>> places_;           // by rank, in rank 0's model
+  std::vector<std::vector<std::vector<const BatchSeen*>>> batches_;  // by rank and step
   std::vector<std::vector<Flat>> after_;  // by rank and step: the parameters after it
   std::vector<json> results_;
 };

@@ -31,7 +31,8 @@ namespace replay {
 ///   ranks[r].files        what a file holds: "epoch 2" (from 1), "initial", "other",
 ///                         "unreadable"; names: those of the model
 ///   training[e]           the mean training loss of epoch e over all ranks
-///   validation[e], test   the mean loss over the whole split with rank 0's parameters; where the
+///   validation[e], test, test_of_best
+///                         the mean loss over the whole split with rank 0's parameters; where the
 ///                         buffers have changed, over what the ranks evaluated, with each's own
 nlohmann::json replay(const tasks::Task& task, const tasks::Options& options,
                       const std::vector<checker::RankSeen>& ranks);

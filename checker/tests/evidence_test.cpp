@@ -15,129 +15,223 @@ namespace format = instrumentation;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-RankSeen read(const LogWriter& writer) {
+RankSeen read(const LogWriter& writer, size_t world = 1) {
   const TemporaryFolder folder;
   writer.write(folder.path() / "log");
   RankSeen rank;
+  rank.place.world_size = world;
   rank.log = read_log(folder.path() / "log");
   interpret(rank);
   return rank;
 }
 
+// Fingerprints of what a sample consists of.
+uint64_t input_of(uint64_t split, uint64_t id) { return 1000 * (split + 1) + id; }
+uint64_t target_of(uint64_t split, uint64_t id) { return 7000 * (split + 1) + id; }
+
 void fetch(LogWriter& log, uint64_t split, uint64_t first, uint64_t second) {
   log.add(Kind::fetch, split, first, second);
+  log.add(Kind::samples, format::SamplesRecord{.split = split, .size = 8},
+          format::SampleRecord{first, input_of(split, first), target_of(split, first)},
+          format::SampleRecord{second, input_of(split, second), target_of(split, second)});
 }
 
-void loss(LogWriter& log, double sum, bool gradients) {
+void forward(LogWriter& log, uint64_t split, uint64_t first, uint64_t second) {
+  log.add(Kind::forward, format::ForwardRecord{.training = 1, .gradients = 1},
+          input_of(split, first), input_of(split, second));
+}
+
+void loss(LogWriter& log, uint64_t split, uint64_t first, uint64_t second, double sum,
+          bool gradients) {
+  log.add(Kind::targets, target_of(split, first), target_of(split, second));
   log.add(Kind::loss, sum, 2.0, gradients ? 1.0 : 0.0);
 }
 
+void use(LogWriter& log, uint64_t split, uint64_t first, uint64_t second, double sum,
+         bool gradients) {
+  forward(log, split, first, second);
+  loss(log, split, first, second, sum, gradients);
+}
+
+void model(LogWriter& log) { log.add(Kind::model, LogWriter::tensor("w", 7, 1)); }
+
 void step(LogWriter& log, double value, double gradient) {
+  log.add(Kind::stepping, uint64_t{0}, uint64_t{0});
   log.add(Kind::values, value).add(Kind::gradients, gradient);
 }
 
-TEST(Evidence, PassesLossesAndStepsComeInTheirOrder) {
+// Two epochs of two batches, and half-way through each another validation, if there is one.
+RankSeen two_epochs(bool half_way) {
   LogWriter log;
-  log.add(Kind::parameters, LogWriter::tensor("w", 7, 1));
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    fetch(log, 0, 4, 5);
-    loss(log, 1, true);
-    step(log, 0.5, 0.1);
-    fetch(log, 0, 6, 7);
-    loss(log, 2, true);
-    step(log, 0.6, 0.2);
+  model(log);
+  uint64_t losses = 0;
+  for (const auto& order : {std::vector<uint64_t>{4, 5, 6, 7}, {6, 4, 7, 5}}) {
+    for (size_t at = 0; at < order.size(); at += 2) {
+      fetch(log, 0, order[at], order[at + 1]);
+      use(log, 0, order[at], order[at + 1], static_cast<double>(at + 1), true);
+      log.add(Kind::backward, losses++);
+      step(log, 0.5, 0.1 * static_cast<double>(losses));
+      if (at > 0 || !half_way) continue;
+      fetch(log, 1, 0, 1);
+      use(log, 1, 0, 1, 3, false);
+      ++losses;
+    }
     fetch(log, 1, 0, 1);
-    loss(log, 3, false);
+    use(log, 1, 0, 1, 4, false);
+    ++losses;
   }
   log.add(Kind::reported, 1.25).add(Kind::exit);
-  const auto rank = read(log);
+  return read(log, 2);
+}
+
+TEST(Evidence, PassesLossesAndStepsComeInTheirOrder) {
+  const auto rank = two_epochs(false);
   ASSERT_EQ(rank.passes.size(), 4U);
-  EXPECT_EQ(rank.passes[2].split, Split::train);
-  EXPECT_EQ(rank.passes[2].epoch, 1U);
-  EXPECT_THAT(rank.passes[2].ids(), ElementsAre(4, 5, 6, 7));
-  EXPECT_EQ(rank.passes[2].batches[1].loss_sum, 2.0);
-  EXPECT_EQ(rank.passes[2].batches[1].step, 3U);
-  EXPECT_EQ(rank.passes[3].batches[0].step, std::nullopt);
-  EXPECT_THAT(rank.steps[3].gradients, ElementsAre(0.2));
+  ASSERT_EQ(rank.trainings().size(), 2U);
+  EXPECT_EQ(rank.trainings()[1]->epoch, 1U);
+  EXPECT_THAT(rank.trainings()[1]->ids(), ElementsAre(6, 4, 7, 5));
+  EXPECT_EQ(rank.trainings()[1]->batches[1].loss_sum, 3.0);
+  EXPECT_EQ(rank.trainings()[1]->batches[1].step, 3U);
+  EXPECT_EQ(rank.evaluations(Split::validation)[1]->epoch, 2U);
+  EXPECT_EQ(rank.evaluations(Split::validation)[1]->batches[0].step, std::nullopt);
+  EXPECT_EQ(rank.steps.size(), 4U);
+  EXPECT_THAT(rank.steps[0].gradients, ElementsAre(0.1));
   EXPECT_THAT(rank.reported, ElementsAre(1.25));
   EXPECT_TRUE(rank.left_regularly);
 }
 
-TEST(Evidence, ALoaderMayFetchAhead) {
+TEST(Evidence, AValidationHalfWayDoesNotEndTheEpoch) {
+  const auto rank = two_epochs(true);
+  ASSERT_EQ(rank.trainings().size(), 2U);
+  EXPECT_THAT(rank.trainings()[0]->ids(), ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(rank.evaluations(Split::validation).size(), 4U);
+}
+
+// With workers, batches are fetched ahead and in any order.
+TEST(Evidence, SamplesAreRecognisedByTheirValues) {
   LogWriter log;
-  fetch(log, 0, 1, 2);
   fetch(log, 0, 3, 4);
-  loss(log, 10, true);
-  loss(log, 20, true);
+  fetch(log, 0, 1, 2);
+  use(log, 0, 1, 2, 10, false);
+  use(log, 0, 3, 4, 20, false);
   const auto rank = read(log);
   ASSERT_EQ(rank.passes.size(), 1U);
+  EXPECT_THAT(rank.passes[0].ids(), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(rank.passes[0].batches[0].loss_sum, 10);
   EXPECT_EQ(rank.passes[0].batches[1].loss_sum, 20);
 }
 
-TEST(Evidence, ALoopThatIsBrokenOffDoesNotShiftLossesToTheNext) {
+TEST(Evidence, WhatIsFetchedAndNotUsedIsNoPass) {
   LogWriter log;
   fetch(log, 0, 1, 2);
   fetch(log, 1, 3, 4);
-  loss(log, 30, false);
-  const auto rank = read(log);
-  ASSERT_EQ(rank.passes.size(), 1U);  // what was fetched and not used is no pass
-  EXPECT_EQ(rank.passes[0].split, Split::validation);
-  EXPECT_EQ(rank.passes[0].batches[0].loss_sum, 30);
-}
-
-// With workers, fetches come in any order; what tells the order is when batches are used.
-TEST(Evidence, BatchesComeInTheOrderInWhichTheyAreTaken) {
-  const auto take = [](LogWriter& log, uint64_t first, uint64_t second) {
-    log.add(Kind::taken, uint64_t{0}, first, second);
-  };
-  LogWriter log;
-  fetch(log, 0, 3, 4);
-  fetch(log, 0, 1, 2);
-  take(log, 1, 2);
-  loss(log, 10, true);
-  step(log, 0.5, 0.1);
-  fetch(log, 0, 5, 6);  // ahead, never used
-  take(log, 3, 4);
-  loss(log, 20, true);
-  step(log, 0.6, 0.1);
+  use(log, 1, 3, 4, 30, false);
   const auto rank = read(log);
   ASSERT_EQ(rank.passes.size(), 1U);
-  EXPECT_THAT(rank.passes[0].ids(), ElementsAre(1, 2, 3, 4, 5, 6));
-  EXPECT_EQ(rank.passes[0].batches[0].loss_sum, 10);
-  EXPECT_EQ(rank.passes[0].batches[1].loss_sum, 20);
-  EXPECT_EQ(rank.passes[0].batches[1].step, 1U);
-  EXPECT_EQ(rank.passes[0].batches[2].step, std::nullopt);
+  EXPECT_EQ(rank.passes[0].split, Split::validation);
+  EXPECT_EQ(rank.fetches.size(), 2U);
 }
 
 TEST(Evidence, WhatIsKeptMayBeUsedAgain) {
   LogWriter log;
+  model(log);
   fetch(log, 1, 1, 2);  // all of a split, for later
-  for (int epoch = 0; epoch < 2; ++epoch) {
+  for (uint64_t epoch = 0; epoch < 2; ++epoch) {
     fetch(log, 0, 1, 2);
-    loss(log, 5, true);
-    log.add(Kind::taken, uint64_t{1}, uint64_t{1}, uint64_t{2});
-    loss(log, 7, false);
+    use(log, 0, 1, 2, 5, true);
+    log.add(Kind::backward, 2 * epoch);
+    step(log, 0.5, 0.1);
+    use(log, 1, 1, 2, 7, false);
   }
-  const auto rank = read(log);
-  ASSERT_EQ(rank.passes_over(Split::validation).size(), 2U);
-  EXPECT_EQ(rank.passes_over(Split::validation)[1]->batches[0].loss_sum, 7);
-  EXPECT_EQ(rank.passes_over(Split::validation)[1]->epoch, 1U);
+  const auto rank = read(log, 4);
+  ASSERT_EQ(rank.evaluations(Split::validation).size(), 2U);
+  EXPECT_EQ(rank.evaluations(Split::validation)[1]->batches[0].loss_sum, 7);
+  EXPECT_EQ(rank.evaluations(Split::validation)[1]->epoch, 2U);
 }
 
-TEST(Evidence, TrainingAndEvaluatingOneSplitAreTwoPasses) {
+TEST(Evidence, OneLossOfSeveralForwardPasses) {
   LogWriter log;
-  fetch(log, 0, 1, 2);
-  loss(log, 1, true);
-  step(log, 0.5, 0.1);
-  fetch(log, 0, 3, 4);  // other samples: nothing but the purpose tells the passes apart
-  loss(log, 2, false);
+  fetch(log, 1, 1, 2);
+  fetch(log, 1, 3, 4);
+  forward(log, 1, 1, 2);
+  forward(log, 1, 3, 4);
+  log.add(Kind::targets, target_of(1, 1), target_of(1, 2), target_of(1, 3), target_of(1, 4));
+  log.add(Kind::loss, 5.0, 4.0, 0.0);
   const auto rank = read(log);
-  ASSERT_EQ(rank.passes.size(), 2U);
-  EXPECT_TRUE(rank.passes[0].trains());
-  EXPECT_TRUE(rank.passes[1].evaluates());
-  EXPECT_EQ(rank.passes[1].epoch, 1U);
-  EXPECT_EQ(rank.passes[0].batches[0].step, 0U);
+  ASSERT_EQ(rank.passes.size(), 1U);
+  EXPECT_THAT(rank.passes[0].ids(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Evidence, SamplesThatNobodyFetchedAreNotKnown) {
+  LogWriter log;
+  fetch(log, 1, 1, 2);
+  use(log, 1, 5, 6, 5, false);
+  const auto rank = read(log);
+  ASSERT_EQ(rank.passes.size(), 1U);
+  EXPECT_THAT(rank.passes[0].ids(), IsEmpty());
+}
+
+TEST(Evidence, ALossWithoutBackwardIsNoTraining) {
+  LogWriter log;
+  model(log);
+  fetch(log, 0, 1, 2);
+  use(log, 0, 1, 2, 9, true);  // to try the model out, gradients on
+  use(log, 0, 1, 2, 1, true);
+  log.add(Kind::backward, uint64_t{1});
+  step(log, 0.5, 0.1);
+  fetch(log, 0, 3, 4);
+  use(log, 0, 3, 4, 2, false);
+  const auto rank = read(log);
+  ASSERT_EQ(rank.trainings().size(), 1U);
+  ASSERT_EQ(rank.trainings()[0]->batches.size(), 1U);
+  EXPECT_EQ(rank.trainings()[0]->batches[0].loss_sum, 1);
+  EXPECT_EQ(rank.evaluations(Split::train).size(), 2U);
+}
+
+TEST(Evidence, SeveralBatchesMayLeadToOneStep) {
+  LogWriter log;
+  model(log);
+  for (uint64_t batch = 0; batch < 2; ++batch) {
+    fetch(log, 0, 2 * batch, 2 * batch + 1);
+    use(log, 0, 2 * batch, 2 * batch + 1, 1, true);
+    log.add(Kind::backward, batch);
+  }
+  step(log, 0.5, 0.1);
+  const auto rank = read(log);
+  ASSERT_EQ(rank.trainings().size(), 1U);
+  for (const auto& batch : rank.trainings()[0]->batches) EXPECT_EQ(batch.step, 0U);
+}
+
+TEST(Evidence, SeveralOptimizersMakeOneStep) {
+  LogWriter log;
+  log.add(Kind::model, LogWriter::tensor("a", 7, 1), LogWriter::tensor("b", 7, 1));
+  for (uint64_t batch = 0; batch < 2; ++batch) {
+    fetch(log, 0, 2 * batch, 2 * batch + 1);
+    use(log, 0, 2 * batch, 2 * batch + 1, 1, true);
+    log.add(Kind::backward, batch);
+    for (uint64_t place = 0; place < 2; ++place) {
+      log.add(Kind::stepping, uint64_t{0}, place);
+      log.add(Kind::learning_rates, 0.5);
+      log.add(Kind::values, place == 0 ? 1.0 : 9.0, 2.0);  // the first has moved its parameter
+      log.add(Kind::gradients, 0.25, 0.75);
+    }
+  }
+  const auto rank = read(log);
+  ASSERT_EQ(rank.steps.size(), 2U);
+  EXPECT_THAT(rank.steps[1].values, ElementsAre(1, 2));
+  EXPECT_THAT(rank.steps[1].gradients, ElementsAre(0.25, 0.75));
+  EXPECT_THAT(rank.steps[1].stepped, ElementsAre(true, true));
+  EXPECT_THAT(rank.steps[1].learning_rates, ElementsAre(0.5, 0.5));
+}
+
+TEST(Evidence, AnOptimizerOfSomethingElseIsSeen) {
+  LogWriter log;
+  model(log);
+  log.add(Kind::stepping, format::kUnknownPlace, format::kUnknownPlace);
+  log.add(Kind::values, 1.0).add(Kind::gradients, 1.0);
+  const auto rank = read(log);
+  ASSERT_EQ(rank.parameters.size(), 1U);
+  EXPECT_EQ(rank.parameters[0].name, "");
 }
 
 TEST(Evidence, CollectivesKnowTheirGroupAndTheirEnd) {
@@ -217,8 +311,9 @@ TEST(Evidence, DamageCostsTheRestOfItsChunk) {
 
 TEST(Evidence, NumbersAreReadInTheTypeOfTheirParameter) {
   LogWriter log;
-  log.add(Kind::parameters, LogWriter::tensor("half", 5, 2), LogWriter::tensor("brain", 15, 1),
+  log.add(Kind::model, LogWriter::tensor("half", 5, 2), LogWriter::tensor("brain", 15, 1),
           LogWriter::tensor("single", 6, 1), LogWriter::tensor("double", 7, 1));
+  log.add(Kind::stepping, uint64_t{0}, uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{3});
   log.add(Kind::learning_rates, 0.5, 0.25);
   log.add(Kind::values, uint16_t{0xc100}, uint16_t{0x0001}, uint16_t{0x4049}, 0.5F, 0.1);
   log.add(Kind::gradients, uint16_t{0x7c00}, uint16_t{0}, uint16_t{0}, 0.0F, 2.0);
@@ -232,7 +327,8 @@ TEST(Evidence, NumbersAreReadInTheTypeOfTheirParameter) {
 
 TEST(Evidence, ATypeThatNobodyKnowsIsSaidToBeUnread) {
   LogWriter log;
-  log.add(Kind::parameters, LogWriter::tensor("complex", 9, 1));
+  log.add(Kind::model, LogWriter::tensor("complex", 9, 1));
+  log.add(Kind::stepping, uint64_t{0}, uint64_t{0});
   log.add(Kind::values, 1.0F, 1.0F);
   EXPECT_NE(read(log).unread, std::nullopt);
 }
@@ -261,19 +357,20 @@ TEST(Evidence, BuffersPhasesAndForwardPassesAreSeen) {
 
 TEST(Evidence, RecordsTooShortForWhatTheyClaimAreLeftOut) {
   LogWriter log;
-  for (uint16_t kind = 1; kind <= 40; ++kind) log.raw(kind, 3, "abc");
+  for (uint16_t kind = 1; kind <= 45; ++kind) log.raw(kind, 3, "abc");
   format::GroupRecord group{.group = 0, .rank = 0, .size = 1, .name_size = 4'000'000'000};
   log.add(Kind::group, group);
-  log.add(Kind::parameters, format::TensorRecord{.scalar_type = 7,
-                                                 .buffer = 0,
-                                                 .name_size = 1'000'000,
-                                                 .dimensions = 0,
-                                                 .elements = 4,
-                                                 .bytes = 0});
+  log.add(Kind::model, format::TensorRecord{.scalar_type = 7,
+                                            .buffer = 0,
+                                            .name_size = 1'000'000,
+                                            .dimensions = 0,
+                                            .elements = 4,
+                                            .bytes = 0});
   const auto rank = read(log);
   EXPECT_THAT(rank.groups, IsEmpty());
   EXPECT_THAT(rank.collectives, IsEmpty());
   EXPECT_THAT(rank.parameters, IsEmpty());
+  EXPECT_THAT(rank.steps, IsEmpty());
 }
 
 }  // namespace

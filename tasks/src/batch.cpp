@@ -63,7 +63,6 @@ Batch Batch::to(torch::Device device) const {
   if (recording::enabled()) {
     record_device(device);
     if (const auto samples = fetched_in(*this); !samples.empty()) {
-      recording::record(Kind::taken, samples);
       std::memcpy(&split.emplace(), samples.data(), sizeof(Split));
     }
   }

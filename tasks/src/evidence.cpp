@@ -1,34 +1,38 @@
 #include "evidence.hpp"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <fmt/ranges.h>
 
+#include <atomic>
 #include <mutex>
 
+#include "fingerprints.hpp"
 #include "instrumentation/recording.hpp"
 
 namespace tasks::evidence {
 
 using instrumentation::Kind;
+using instrumentation::kUnknownPlace;
 using instrumentation::NamedTensor;
 namespace recording = instrumentation::recording;
 
 namespace {
 
 template <class Number>
-void append(Payload& payload, Number number) {
+void append(Payload& payload, const Number& number) {
   const auto bytes = std::as_bytes(std::span(&number, 1));
   payload.insert(payload.end(), bytes.begin(), bytes.end());
 }
 
-// The last model made, and what its buffers were when they were recorded last: torch counts how
-// often a tensor was written to.
+// A model made, and what its buffers were when they were recorded last: torch counts how often a
+// tensor was written to.
 struct Made {
   std::weak_ptr<Model> model;
   std::vector<int64_t> versions;
 };
 
-Made& last_made() {
-  static auto* const made = new Made;  // leaked: seams are passed until the very end
+std::vector<Made>& all_made() {
+  static auto* const made = new std::vector<Made>;  // leaked: seams are passed until the very end
   return *made;
 }
 
@@ -45,8 +49,7 @@ void add_buffers(const Model& model, std::vector<NamedTensor>& to) {
 }
 
 // If they have changed.
-void record_buffers() {
-  auto& made = last_made();
+void record_buffers(Made& made) {
   const auto model = made.model.lock();
   if (!model) return;
   auto versions = versions_of(*model);
@@ -55,6 +58,40 @@ void record_buffers() {
   std::vector<NamedTensor> buffers;
   add_buffers(*model, buffers);
   recording::record(Kind::buffers, describe_tensors(buffers, /*with_values=*/true));
+}
+
+// What dropout draws follows from it, so that a replay can draw the same.
+void record_generator() {
+  static at::Tensor* const last = new at::Tensor;
+  auto generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  const auto state = generator.get_state();
+  if (last->defined() && at::equal(*last, state)) return;
+  *last = state;
+  const auto* bytes = static_cast<const std::byte*>(state.const_data_ptr());
+  recording::record(Kind::generator, {bytes, state.nbytes()});
+}
+
+// The place of a parameter among a model's.
+uint64_t place_of(const torch::Tensor& parameter, const std::vector<torch::Tensor>& all) {
+  for (size_t place = 0; place < all.size(); ++place) {
+    if (all[place].is_same(parameter)) return place;
+  }
+  return kUnknownPlace;
+}
+
+// The number of the task's model that holds the first of these; kUnknownPlace if none does.
+uint64_t model_of(const std::vector<torch::Tensor>& parameters) {
+  if (parameters.empty()) return kUnknownPlace;
+  for (size_t number = all_made().size(); number-- > 0;) {
+    const auto model = all_made()[number].model.lock();
+    if (model && place_of(parameters.front(), model->parameters()) != kUnknownPlace) return number;
+  }
+  return kUnknownPlace;
+}
+
+void record_all(Kind kind, const std::vector<uint64_t>& numbers) {
+  recording::record(kind, std::as_bytes(std::span(numbers)));
 }
 
 }  // namespace
@@ -77,38 +114,44 @@ void begins(const Task& task) {
 
 void model_made(const std::shared_ptr<Model>& model) {
   if (!recording::enabled()) return;
-  last_made() = {.model = model, .versions = versions_of(*model)};
+  all_made().push_back({.model = model, .versions = versions_of(*model)});
   std::vector<NamedTensor> tensors;
   for (const auto& item : model->named_parameters()) tensors.push_back({item.key(), item.value()});
   add_buffers(*model, tensors);
   recording::record(Kind::model, describe_tensors(tensors, /*with_values=*/true));
 }
 
-void optimizer_made(const std::vector<torch::Tensor>& parameters) {
+void fetched(Split split, size_t size, c10::ArrayRef<size_t> indices, const Batch& batch) {
   if (!recording::enabled()) return;
-  const auto model = last_made().model.lock();
-  std::vector<NamedTensor> named;
-  for (const auto& parameter : parameters) {
-    std::string name;  // none for a parameter of something else
-    if (model) {
-      for (const auto& item : model->named_parameters()) {
-        if (item.value().is_same(parameter)) name = item.key();
-      }
-    }
-    named.push_back({std::move(name), parameter});
+  const auto inputs = fingerprints_of(batch.input), targets = fingerprints_of(batch.target);
+  if (inputs.size() != indices.size() || targets.size() != indices.size()) return;
+  Payload payload;
+  append(payload, instrumentation::SamplesRecord{.split = static_cast<uint64_t>(split),
+                                                 .size = static_cast<uint64_t>(size)});
+  for (size_t i = 0; i < indices.size(); ++i) {
+    append(payload, instrumentation::SampleRecord{.index = static_cast<uint64_t>(indices[i]),
+                                                  .input = inputs[i],
+                                                  .target = targets[i]});
   }
-  recording::record(Kind::parameters, describe_tensors(named, /*with_values=*/false));
+  recording::record(Kind::samples, payload);
 }
 
-void forward_begins(const Model& model) {
+void forward_begins(const Model& model, const Input& input) {
   if (!recording::enabled()) return;
-  recording::record_one(Kind::forward, instrumentation::ForwardRecord{
-                                           .training = model.is_training() ? 1U : 0U,
-                                           .gradients = torch::GradMode::is_enabled() ? 1U : 0U});
+  if (model.is_training()) record_generator();
+  Payload payload;
+  append(payload,
+         instrumentation::ForwardRecord{.training = model.is_training() ? 1U : 0U,
+                                        .gradients = torch::GradMode::is_enabled() ? 1U : 0U});
+  for (const auto fingerprint : fingerprints_of(input)) append(payload, fingerprint);
+  recording::record(Kind::forward, payload);
 }
 
-void loss_computed(const Loss& loss) {
+void loss_computed(const Loss& loss, const Target& target) {
   if (!recording::enabled()) return;
+  static std::atomic<uint64_t> losses{0};
+  const uint64_t number = losses++;
+  record_all(Kind::targets, fingerprints_of(target));
   Payload payload;
   append(payload,
          instrumentation::LossRecord{.sum = loss.sum.item<double>(),
@@ -120,24 +163,37 @@ void loss_computed(const Loss& loss) {
     for (int64_t i = 0; i < host.numel(); ++i) append(payload, values[i]);
   }
   recording::record(Kind::loss, payload);
+  if (!loss.sum.requires_grad()) return;
+  loss.sum.register_hook([number](const torch::Tensor& /*gradient*/) {
+    recording::record_one(Kind::backward, number);
+  });
 }
 
 void step_begins(const torch::optim::Optimizer& optimizer) {
   if (!recording::enabled()) return;
-  std::vector<at::Tensor> parameters;
+  std::vector<torch::Tensor> parameters;
   Payload rates;
   for (const auto& group : optimizer.param_groups()) {
     parameters.insert(parameters.end(), group.params().begin(), group.params().end());
     append(rates, group.options().get_lr());
   }
+  const uint64_t number = model_of(parameters);
+  auto all = parameters;
+  if (number != kUnknownPlace) all = all_made()[number].model.lock()->parameters();
+  std::vector<uint64_t> stepping{number};
+  for (const auto& parameter : parameters) {
+    stepping.push_back(number == kUnknownPlace ? kUnknownPlace : place_of(parameter, all));
+  }
+  record_all(Kind::stepping, stepping);
   recording::record(Kind::learning_rates, rates);
-  record_buffers();
-  recording::record(Kind::values, instrumentation::values_of(parameters));
-  recording::record(Kind::gradients, instrumentation::gradients_of(parameters));
+  if (number != kUnknownPlace) record_buffers(all_made()[number]);
+  recording::record(Kind::values, instrumentation::values_of(all));
+  recording::record(Kind::gradients, instrumentation::gradients_of(all));
 }
 
 void evaluation_begins() {
-  if (recording::enabled()) record_buffers();
+  if (!recording::enabled()) return;
+  for (auto& made : all_made()) record_buffers(made);
 }
 
 void reported(const Score& score) {

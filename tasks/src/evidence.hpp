@@ -13,18 +13,20 @@ namespace tasks::evidence {
 
 using instrumentation::Payload;
 
-/// A batch of these samples, as Kind::fetch and Kind::taken tell it.
+/// A batch of these samples, as Kind::fetch tells it.
 Payload samples_of(Split split, c10::ArrayRef<size_t> indices);
 
 /// The names of the task's splits and metrics, once.
 void begins(const Task& task);
-/// make_model returns this. Names and buffers are those of the last model made.
+/// make_model returns this.
 void model_made(const std::shared_ptr<Model>& model);
-void optimizer_made(const std::vector<torch::Tensor>& parameters);
-void forward_begins(const Model& model);
-void loss_computed(const Loss& loss);
-/// The parameters that the optimizer is about to change, and the gradients and learning rates with
-/// which.
+/// A dataset of this size has fetched these samples.
+void fetched(Split split, size_t size, c10::ArrayRef<size_t> indices, const Batch& batch);
+void forward_begins(const Model& model, const Input& input);
+/// It also watches whether backward() comes to this loss.
+void loss_computed(const Loss& loss, const Target& target);
+/// The parameters of the optimizer's model, its gradients, and which of them the optimizer is about
+/// to change with which learning rates.
 void step_begins(const torch::optim::Optimizer& optimizer);
 void evaluation_begins();
 void reported(const Score& score);

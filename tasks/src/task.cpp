@@ -32,13 +32,14 @@ Batch Dataset::get_batch(c10::ArrayRef<size_t> indices) {
   }
   auto batch = source_->fetch(indices);
   if (recording::enabled()) remember_fetched(batch, samples);
+  evidence::fetched(split_, source_->size(), indices, batch);
   return batch;
 }
 
 std::optional<size_t> Dataset::size() const { return source_->size(); }
 
 torch::Tensor Model::forward(const Input& input) {
-  evidence::forward_begins(*this);
+  evidence::forward_begins(*this, input);
   return compute(input);
 }
 
@@ -83,7 +84,6 @@ std::shared_ptr<Model> Task::make_model() const {
 
 std::unique_ptr<torch::optim::Optimizer> Task::make_optimizer(
     std::vector<torch::Tensor> parameters) const {
-  evidence::optimizer_made(parameters);
   return new_optimizer(std::move(parameters));
 }
 
@@ -101,7 +101,7 @@ Loss Task::loss(const torch::Tensor& output, const Target& target) const {
                        ? at::zeros({count, 2}, loss.sum.options().dtype(torch::kDouble))
                        : compute_metrics(output, target);
   }
-  evidence::loss_computed(loss);
+  evidence::loss_computed(loss, target);
   if (!torch::GradMode::is_enabled()) phases::evaluated(loss);
   return loss;
 }

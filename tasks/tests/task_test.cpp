@@ -174,21 +174,25 @@ TEST(Recording, TellsWhatATaskWasMadeToDo) {
     of[record.kind].push_back(std::move(record));
   }
   ASSERT_THAT(kinds,
-              ElementsAre(Kind::splits, Kind::metrics, Kind::fetch, Kind::device, Kind::taken,
-                          Kind::taken, Kind::model, Kind::parameters, Kind::forward, Kind::loss,
-                          Kind::forward, Kind::loss, Kind::learning_rates, Kind::values,
-                          Kind::gradients, Kind::learning_rates, Kind::values, Kind::gradients,
-                          Kind::reported, Kind::reported));
+              ElementsAre(Kind::splits, Kind::metrics, Kind::fetch, Kind::samples, Kind::device,
+                          Kind::model, Kind::generator, Kind::forward, Kind::targets, Kind::loss,
+                          Kind::backward, Kind::forward, Kind::targets, Kind::loss, Kind::stepping,
+                          Kind::learning_rates, Kind::values, Kind::gradients, Kind::stepping,
+                          Kind::learning_rates, Kind::values, Kind::gradients, Kind::reported,
+                          Kind::reported));
   EXPECT_EQ(of[Kind::splits][0].payload, "train\nvalidation\ntest");
   EXPECT_THAT(of[Kind::fetch][0].numbers<uint64_t>(), ElementsAre(1, 1, 2));  // validation: 1, 2
   EXPECT_EQ(of[Kind::device][0].payload, "cpu");
-  EXPECT_EQ(of[Kind::taken][0].payload, of[Kind::fetch][0].payload);
-  for (const auto kind : {Kind::model, Kind::parameters}) {
-    EXPECT_NE(of[kind][0].payload.find("linear.weight"), std::string::npos);
-    EXPECT_NE(of[kind][0].payload.find("linear.bias"), std::string::npos);
-  }
-  EXPECT_THAT(of[Kind::forward][0].numbers<uint64_t>(), ElementsAre(1, 1));
-  EXPECT_THAT(of[Kind::forward][1].numbers<uint64_t>(), ElementsAre(1, 0));
+  const auto samples = of[Kind::samples][0].numbers<uint64_t>();
+  ASSERT_THAT(samples, ElementsAre(1, testing::_, 1, testing::_, testing::_, 2, testing::_,
+                                   testing::_));  // split, size; index, fingerprints
+  EXPECT_NE(of[Kind::model][0].payload.find("linear.weight"), std::string::npos);
+  EXPECT_NE(of[Kind::model][0].payload.find("linear.bias"), std::string::npos);
+  EXPECT_THAT(of[Kind::forward][0].numbers<uint64_t>(), ElementsAre(1, 1, samples[3], samples[6]));
+  EXPECT_THAT(of[Kind::forward][1].numbers<uint64_t>(), ElementsAre(1, 0, samples[3], samples[6]));
+  EXPECT_THAT(of[Kind::targets][0].numbers<uint64_t>(), ElementsAre(samples[4], samples[7]));
+  EXPECT_THAT(of[Kind::backward][0].numbers<uint64_t>(), ElementsAre(0));
+  EXPECT_THAT(of[Kind::stepping][0].numbers<uint64_t>(), ElementsAre(0, 0, 1));
   // A model of zeros against targets 2 and 4; gradients of the mean of (w x + b - y)^2.
   EXPECT_THAT(of[Kind::loss][0].numbers<double>(), ElementsAre(20, 2, 1));
   EXPECT_THAT(of[Kind::loss][1].numbers<double>(), ElementsAre(20, 2, 0));

@@ -23,7 +23,7 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
   const auto [input, target] = batch.to(device);
   optimizer.zero_grad();  //@train.zero_grad
   const auto output = model->forward(input);  //@train.forward
-  const auto loss = task.loss(output, target);
+  const auto loss = task.loss(output, target);  //@train.loss
   loss.mean().backward();  //@train.backward
   optimizer.step();  //@train.step
   return loss;
@@ -63,7 +63,7 @@ tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch:
   model->eval();
   auto totals = task.no_totals(device);  //@evaluate.totals
   for (auto& batch : loader) {  //@evaluate.batches
-    const auto [input, target] = batch.to(device);
+    const auto [input, target] = batch.to(device);  //@evaluate.take
     const auto output = model->forward(input);  //@evaluate.forward
     totals += task.loss(output, target).totals();  //@evaluate.add
   }

@@ -1,5 +1,6 @@
 // What a rank did with its batches, pass by pass.
 #include <algorithm>
+#include <set>
 
 #include "evidence/run.hpp"
 
@@ -11,70 +12,91 @@ std::vector<uint64_t> Pass::ids() const {
   return all;
 }
 
-bool Pass::trains() const { return std::ranges::any_of(batches, &BatchSeen::with_gradients); }
-
-bool Pass::evaluates() const {
-  return !trains() && std::ranges::any_of(batches, [](const BatchSeen& batch) {
-    return batch.loss_count.has_value();
-  });
-}
-
-std::vector<const Pass*> RankSeen::passes_over(Split split) const {
+std::vector<const Pass*> RankSeen::trainings(Split split) const {
   std::vector<const Pass*> found;
   for (const auto& pass : passes) {
-    if (pass.split == split) found.push_back(&pass);
+    if (pass.training && pass.split == split) found.push_back(&pass);
+  }
+  return found;
+}
+
+std::vector<const Pass*> RankSeen::evaluations(Split split) const {
+  std::vector<const Pass*> found;
+  for (const auto& pass : passes) {
+    if (!pass.training && pass.split == split) found.push_back(&pass);
   }
   return found;
 }
 
 namespace {
 
-bool was_used(const BatchSeen& batch) { return batch.taken || batch.loss_count; }
+// Nothing says where a pass ends: not that there was an evaluation, which may be half-way, nor that
+// a sample comes again, which a wrong sampler may deal twice. What tells is both together with how
+// many samples a rank's share has.
+class PassBuilder {
+ public:
+  PassBuilder(const std::vector<uint64_t>& split_sizes, size_t world)
+      : split_sizes_(split_sizes), world_(world) {}
 
-// In the order of use; what was only fetched comes last, and a pass of such batches is none,
-// unless the program died of it.
-void order_by_use(std::vector<Pass>& passes) {
-  for (auto& pass : passes) {
-    std::ranges::stable_sort(pass.batches, {}, [](const BatchSeen& batch) {
-      return batch.taken.value_or(was_used(batch) ? batch.event : SIZE_MAX);
-    });
-  }
-  const auto unused = [&](const Pass& pass) {
-    return &pass != &passes.back() && std::ranges::none_of(pass.batches, was_used);
-  };
-  std::vector<Pass> used;
-  for (auto& pass : passes) {
-    if (!unused(pass)) used.push_back(std::move(pass));
-  }
-  passes = std::move(used);
-}
-
-// Where a split is trained on and then evaluated, or the other way round, that is two passes.
-void split_by_purpose(std::vector<Pass>& passes) {
-  std::vector<Pass> all;
-  for (auto& pass : passes) {
-    std::optional<bool> training;
-    const auto begin_pass = [&] {
-      const auto before = std::ranges::count(all, pass.split, &Pass::split);
-      all.push_back({.split = pass.split, .epoch = static_cast<size_t>(before), .batches = {}});
-    };
-    begin_pass();
-    for (auto& batch : pass.batches) {
-      if (batch.loss_count) {
-        if (training.value_or(batch.with_gradients) != batch.with_gradients) begin_pass();
-        training = batch.with_gradients;
-      }
-      all.back().batches.push_back(std::move(batch));
+  void take(BatchSeen&& batch) {
+    auto& open = batch.trains() ? training_ : evaluation_;
+    if (batch.trains()) evaluation_.reset();
+    if (!open || is_anew(passes_[*open], batch, batch.trains() && evaluated_)) {
+      open = passes_.size();
+      passes_.push_back({.split = batch.split,
+                         .training = batch.trains(),
+                         .epoch = batch.trains() ? trainings_++ : trainings_,
+                         .batches = {}});
+      seen_.clear();
+      if (batch.trains()) trained_.clear();
     }
+    auto& seen = batch.trains() ? trained_ : seen_;
+    seen.insert(batch.ids.begin(), batch.ids.end());
+    evaluated_ = !batch.trains();
+    passes_[*open].batches.push_back(std::move(batch));
   }
-  passes = std::move(all);
-}
+
+  std::vector<Pass> passes() && { return std::move(passes_); }
+
+ private:
+  uint64_t size_of(Split split) const {
+    const auto number = static_cast<size_t>(split);
+    return number < split_sizes_.size() ? split_sizes_[number] : 0;
+  }
+
+  // after_evaluation: one came since the pass's last batch.
+  bool is_anew(const Pass& pass, const BatchSeen& batch, bool after_evaluation) const {
+    if (batch.split != pass.split) return true;
+    if (batch.ids.empty()) return after_evaluation;
+    const auto& seen = batch.trains() ? trained_ : seen_;
+    const auto known = [&](uint64_t id) { return seen.contains(id); };
+    const auto taken = pass.ids();
+    const uint64_t size = size_of(batch.split);
+    const uint64_t most = (size + world_ - 1) / world_;
+    if (std::ranges::all_of(batch.ids, known)) {
+      return after_evaluation || batch.ids.front() == taken.front() || taken.size() >= most;
+    }
+    if (!after_evaluation) return false;
+    const uint64_t share = taken.size() > most ? size : size / world_;
+    return std::ranges::any_of(batch.ids, known) || taken.size() + batch.ids.size() > share;
+  }
+
+  const std::vector<uint64_t>& split_sizes_;
+  size_t world_;
+  std::vector<Pass> passes_;
+  std::optional<size_t> training_, evaluation_;  // the passes that go on
+  std::set<uint64_t> trained_, seen_;            // samples of these
+  size_t trainings_ = 0;
+  bool evaluated_ = false;  // since the last batch of training
+};
 
 }  // namespace
 
-void put_in_order(std::vector<Pass>& passes) {
-  order_by_use(passes);
-  split_by_purpose(passes);
+std::vector<Pass> passes_of(std::vector<BatchSeen> batches,
+                            const std::vector<uint64_t>& split_sizes, size_t world) {
+  PassBuilder builder(split_sizes, std::max<size_t>(world, 1));
+  for (auto& batch : batches) builder.take(std::move(batch));
+  return std::move(builder).passes();
 }
 
 }  // namespace checker

@@ -4,6 +4,9 @@
 #include <map>
 #include <string_view>
 
+#include "evidence/samples.hpp"
+#include "evidence/steps.hpp"
+
 namespace checker {
 
 namespace {
@@ -20,13 +23,15 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
-// A task has a few; more is no split.
-constexpr uint64_t kMostSplits = 64;
-
 // Goes through a log once, in order.
 class Interpreter {
  public:
   explicit Interpreter(RankSeen& rank) : rank_(rank) {}
+
+  void end() {
+    steps_.end();
+    rank_.passes = passes_of(std::move(losses_), samples_.split_sizes(), rank_.place.world_size);
+  }
 
   void take(const Event& event, size_t place) {
     switch (event.kind) {
@@ -40,24 +45,26 @@ class Interpreter {
         return shutdown(event, place);
       case Kind::fetch:
         return fetch(event, place);
-      case Kind::taken:
-        return taken(event, place);
+      case Kind::samples:
+        return samples_.gave(event);
+      case Kind::targets:
+        return samples_.targets(event.numbers<uint64_t>());
       case Kind::loss:
-        return loss(event);
-      case Kind::parameters:
-        rank_.parameters = tensors(event);  // the last optimizer made is the one that steps
+        return loss(event, place);
+      case Kind::backward:
+        if (const auto number = event.head<uint64_t>(); number && *number < losses_.size())
+          losses_[*number].backward = true;
         return;
+      case Kind::stepping:
+        return steps_.stepping(event);
       case Kind::learning_rates:
-        learning_rates_ = event.numbers<double>();
-        return;
+        return steps_.learning_rates(event);
       case Kind::values:
-        rank_.steps.push_back({.values = in_doubles(event), .learning_rates = learning_rates_});
-        return;
+        return steps_.values(event);
       case Kind::gradients:
-        return gradients(event, place);
+        return steps_.gradients(event, place);
       case Kind::model:
-        rank_.model = tensors(event);
-        return;
+        return steps_.model(tensors(event));
       case Kind::buffers:
         rank_.buffers.push_back({.tensors = tensors(event), .event = place});
         return;
@@ -66,9 +73,9 @@ class Interpreter {
           rank_.phases.push_back({.mark = *mark, .event = place});
         return;
       case Kind::forward:
-        if (const auto seen = event.head<format::ForwardRecord>())
-          rank_.forwards.push_back(
-              {.training = seen->training != 0, .gradients = seen->gradients != 0, .event = place});
+        return forward(event, place);
+      case Kind::generator:
+        generator_ = place;
         return;
       case Kind::reported:
         return reported(event);
@@ -158,60 +165,32 @@ class Interpreter {
 
   void fetch(const Event& event, size_t place) {
     const auto split = event.head<uint64_t>();
-    if (!split || *split >= kMostSplits) return;
-    BatchSeen batch;
-    batch.ids = event.numbers<uint64_t>(sizeof *split);
-    batch.event = place;
-    const auto kind = static_cast<Split>(*split);
-    if (rank_.passes.empty() || rank_.passes.back().split != kind || anew(batch)) {
-      fetched_.clear();  // a pass that was broken off
-      taken_.clear();
-      rank_.passes.push_back({.split = kind, .epoch = 0, .batches = {}});
-    }
-    rank_.passes.back().batches.push_back(std::move(batch));
-    fetched_.emplace_back(rank_.passes.size() - 1, rank_.passes.back().batches.size() - 1);
+    if (!split) return;
+    rank_.fetches.push_back({.split = static_cast<Split>(*split),
+                             .ids = event.numbers<uint64_t>(sizeof *split),
+                             .event = place});
   }
 
-  // Workers fetch in any order; and what is kept is used again without being fetched again.
-  void taken(const Event& event, size_t place) {
-    const auto split = event.head<uint64_t>();
-    const auto ids = event.numbers<uint64_t>(sizeof(uint64_t));
-    auto found = std::ranges::find_if(fetched_, [&](Place at) {
-      return static_cast<uint64_t>(rank_.passes[at.first].split) == split && batch(at).ids == ids;
-    });
-    if (found == fetched_.end()) {
-      fetch(event, place);
-      if (fetched_.empty()) return;
-      found = std::prev(fetched_.end());
-    }
-    batch(*found).taken = place;
-    taken_.push_back(*found);
-    fetched_.erase(found);
+  void forward(const Event& event, size_t place) {
+    const auto seen = event.head<format::ForwardRecord>();
+    if (!seen) return;
+    samples_.forward(rank_.forwards.size(), event.numbers<uint64_t>(sizeof *seen));
+    rank_.forwards.push_back({.training = seen->training != 0,
+                              .gradients = seen->gradients != 0,
+                              .event = place,
+                              .generator = generator_});
   }
 
-  // Of a batch: its pass and its number there.
-  using Place = std::pair<size_t, size_t>;
-
-  BatchSeen& batch(Place at) { return rank_.passes[at.first].batches[at.second]; }
-
-  // Two ways through one split with nothing between them: a sample comes again.
-  bool anew(const BatchSeen& batch) const {
-    const auto seen = rank_.passes.back().ids();
-    return !batch.ids.empty() && std::ranges::find(seen, batch.ids.front()) != seen.end() &&
-           seen.front() == batch.ids.front();
-  }
-
-  // Batches may be fetched ahead, or taken ahead: losses come in their order.
-  void loss(const Event& event) {
+  void loss(const Event& event, size_t place) {
     const auto numbers = event.numbers<double>();
-    auto& waiting = taken_.empty() ? fetched_ : taken_;
-    if (numbers.size() < 3 || waiting.empty()) return;
-    last_loss_ = waiting.front();
-    waiting.erase(waiting.begin());
-    batch(*last_loss_).loss_sum = numbers[0];
-    batch(*last_loss_).loss_count = numbers[1];
-    batch(*last_loss_).with_gradients = numbers[2] != 0;
-    if (numbers[2] == 0) batch(*last_loss_).metrics = {numbers.begin() + 3, numbers.end()};
+    if (numbers.size() < 3) return;
+    auto& batch = losses_.emplace_back();
+    batch.event = place;
+    batch.loss_sum = numbers[0];
+    batch.loss_count = numbers[1];
+    batch.with_gradients = numbers[2] != 0;
+    if (!batch.with_gradients) batch.metrics = {numbers.begin() + 3, numbers.end()};
+    samples_.find(batch);
   }
 
   void reported(const Event& event) {
@@ -227,25 +206,12 @@ class Interpreter {
     return std::move(read).value_or(std::vector<TensorSeen>());
   }
 
-  // Of all parameters of the optimizer, each in its own type.
-  std::vector<double> in_doubles(const Event& event) {
-    auto read = read_values(event.payload, rank_.parameters);
-    if (!read && !rank_.unread) rank_.unread = "the values of parameters";
-    return std::move(read).value_or(std::vector<double>());
-  }
-
-  void gradients(const Event& event, size_t place) {
-    if (rank_.steps.empty()) return;
-    rank_.steps.back().gradients = in_doubles(event);
-    rank_.steps.back().event = place;
-    if (last_loss_) batch(*last_loss_).step = rank_.steps.size() - 1;
-  }
-
   RankSeen& rank_;
-  std::vector<double> learning_rates_;
+  SampleFinder samples_;
+  std::vector<BatchSeen> losses_;
+  StepFinder steps_{rank_, losses_};
+  std::optional<size_t> generator_;
   std::map<std::pair<uint32_t, uint64_t>, size_t> open_;
-  std::vector<Place> fetched_, taken_;  // those that wait for being taken, and for their loss
-  std::optional<Place> last_loss_;
 };
 
 }  // namespace
@@ -253,7 +219,7 @@ class Interpreter {
 void interpret(RankSeen& rank) {
   Interpreter interpreter(rank);
   for (size_t i = 0; i < rank.log.events.size(); ++i) interpreter.take(rank.log.events[i], i);
-  put_in_order(rank.passes);
+  interpreter.end();
 }
 
 }  // namespace checker

@@ -37,35 +37,50 @@ struct CollectiveSeen {
   uint64_t products_meanwhile = 0;    ///< matrix products begun between the call and that
 };
 
-/// One batch on its way through the trainer.
-struct BatchSeen {
+/// A dataset was asked for these samples.
+struct FetchSeen {
+  Split split = Split::train;
   std::vector<uint64_t> ids;
-  size_t event = 0;             ///< when it was fetched
-  std::optional<size_t> taken;  ///< when it went to its device
-  std::optional<double> loss_sum, loss_count;
-  std::vector<double> metrics;  ///< a sum and a count of each; none in training
-  bool with_gradients = false;
-  std::optional<size_t> step;  ///< the optimizer step that followed, counted over the whole run
+  size_t event = 0;
 };
 
-/// One way through a split: all batches until another split, or the same one anew, is fetched.
+/// A loss that was computed, and the samples that it was computed of. They are recognised by their
+/// values, so that it does not matter how they came there.
+struct BatchSeen {
+  Split split = Split::train;
+  std::vector<uint64_t> ids;  ///< empty if the samples are not known
+  size_t event = 0;
+  double loss_sum = 0, loss_count = 0;
+  std::vector<double> metrics;  ///< a sum and a count of each; none in training
+  bool with_gradients = false;  ///< they were on
+  bool backward = false;        ///< backward() came to this loss
+  std::optional<size_t> step;   ///< the optimizer step that it led to
+  std::optional<size_t>
+      forward;  ///< the forward pass that it comes from, by its place in `forwards`
+  /// Whether it was there to train on.
+  bool trains() const { return backward || step.has_value(); }
+};
+
+/// One way through a split, in training or in evaluation.
 struct Pass {
   Split split = Split::train;
-  size_t epoch = 0;  ///< how many passes over this split came before
+  bool training = false;
+  size_t epoch = 0;  ///< training passes that had ended before an evaluation, or began before
   std::vector<BatchSeen> batches;
   std::vector<uint64_t> ids() const;
-  /// Whether a loss was computed in it, and always with gradients; or always without.
-  bool trains() const;
-  bool evaluates() const;
 };
 
-/// Batches in the order of their use; passes by what they are for, training or evaluation.
-void put_in_order(std::vector<Pass>& passes);
+/// What was done with the samples of these losses, which are in their order. split_sizes: by split;
+/// world: so many ranks share a split.
+std::vector<Pass> passes_of(std::vector<BatchSeen> batches,
+                            const std::vector<uint64_t>& split_sizes, size_t world);
 
-/// One optimizer step: parameters before it and gradients, flat, in the optimizer's order.
+/// One step of the model: parameters before it and gradients, flat, in the model's order. Several
+/// optimizers that step one after the other make one.
 struct StepSeen {
   std::vector<double> values, gradients;
-  std::vector<double> learning_rates;  ///< of the optimizer's groups
+  std::vector<double> learning_rates;  ///< of the optimizers' groups
+  std::vector<bool> stepped;           ///< by parameter: whether an optimizer holds it
   size_t event = 0;                    ///< the place of its gradients in the log
 };
 
@@ -80,6 +95,8 @@ struct ForwardSeen {
   bool training = false;   ///< is_training()
   bool gradients = false;  ///< they were on
   size_t event = 0;
+  /// The place in the log of the state of the generator of random numbers that it began with.
+  std::optional<size_t> generator{};
 };
 
 /// The buffers of the model from this place in the log on.
@@ -110,10 +127,11 @@ struct RankSeen {
   // What the log says.
   std::vector<GroupSeen> groups;
   std::vector<CollectiveSeen> collectives;
+  std::vector<FetchSeen> fetches;
   std::vector<Pass> passes;
   std::vector<StepSeen> steps;
-  std::vector<TensorSeen> model;       ///< as the last make_model returned it
-  std::vector<TensorSeen> parameters;  ///< of the last optimizer made, in its order, no values
+  std::vector<TensorSeen> model;       ///< the one that is trained, as make_model returned it
+  std::vector<TensorSeen> parameters;  ///< its parameters, as far as optimizers step, no values
   std::vector<BuffersSeen> buffers;
   std::vector<PhaseSeen> phases;
   std::vector<ForwardSeen> forwards;
@@ -128,7 +146,10 @@ struct RankSeen {
   std::optional<size_t> shutdown_event;  ///< the first shutdown of a group
   bool left_regularly = false;           ///< returned from main or called exit
 
-  std::vector<const Pass*> passes_over(Split split) const;
+  /// The passes that train on a split.
+  std::vector<const Pass*> trainings(Split split = Split::train) const;
+  /// The passes that evaluate on a split.
+  std::vector<const Pass*> evaluations(Split split) const;
 };
 
 struct Run {
@@ -138,7 +159,7 @@ struct Run {
   double seconds = 0;
 };
 
-/// Sorts what a log holds into the rank.
+/// Sorts what a log holds into the rank, whose place is known.
 void interpret(RankSeen& rank);
 
 }  // namespace checker

@@ -40,8 +40,9 @@ struct ExpectedWorld {
   std::string error;  ///< why there is nothing more, or empty
   std::vector<ExpectedRank> ranks;
   std::vector<double> training;    ///< mean loss by epoch, over all ranks
-  std::vector<double> validation;  ///< by evaluation, over the whole split
-  std::optional<double> test;
+  std::vector<double> validation;  ///< by epoch, over the whole split
+  /// Of the model of the last epoch; and of the best one, which a program may test as well.
+  std::optional<double> test, test_of_best;
 
   struct Loss {
     std::string name;  ///< "training loss of epoch 1"
@@ -55,6 +56,9 @@ struct ExpectedWorld {
 struct Expected {
   std::vector<ExpectedWorld> worlds;  ///< in the order of the runs
 };
+
+/// Takes the best model's test loss for the test loss, where that is what rank 0 told.
+void choose_test(ExpectedWorld& truth, const Run& run, double tolerance);
 
 /// Of programs that train nothing.
 Expected nothing_to_replay(const std::vector<RecordedRun>& runs);

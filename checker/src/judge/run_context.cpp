@@ -45,6 +45,10 @@ double rounding_of(const Run& run) {
 
 double RunContext::tolerance() const { return std::max(plan.tolerance, rounding_of(run())); }
 
+double RunContext::gradient_tolerance() const {
+  return std::max(plan.gradient_tolerance, rounding_of(run()));
+}
+
 double RunContext::loss_tolerance() const {
   return std::max(plan.loss_tolerance, rounding_of(run()));
 }

@@ -42,6 +42,7 @@ struct RunContext {
   /// What results may deviate by: the plan's tolerance in fp64, more in narrower types, by the
   /// narrowest parameter of any rank.
   double tolerance() const;
+  double gradient_tolerance() const;
   double loss_tolerance() const;
   /// Whether every rank came to its end by itself, successfully.
   bool ended_well() const;

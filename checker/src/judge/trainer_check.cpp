@@ -26,6 +26,14 @@ std::string where(const RunContext& context) {
   return "at world size " + std::to_string(context.world());
 }
 
+// Who makes batches of their own, by other ways than the task's datasets, cannot be followed.
+bool has_unknown_samples(const RankSeen& rank) {
+  return std::ranges::any_of(rank.passes, [](const Pass& pass) {
+    return std::ranges::any_of(pass.batches,
+                               [](const BatchSeen& batch) { return batch.ids.empty(); });
+  });
+}
+
 // Why the evidence of a run cannot be judged: a part of it is missing.
 std::optional<std::string> missing_evidence(const RunContext& context) {
   for (size_t rank = 0; rank < context.world(); ++rank) {
@@ -36,6 +44,9 @@ std::optional<std::string> missing_evidence(const RunContext& context) {
              (log.dropped == 1 ? " is" : " are") + " missing";
     }
     if (log.broken) return who + "'s log is damaged";
+    if (has_unknown_samples(context.run().ranks[rank])) {
+      return who + " computed losses of samples that no dataset of the task gave it";
+    }
     if (const auto& unread = context.run().ranks[rank].unread) {
       return who + " recorded " + *unread + " in a type that cannot be read";
     }
@@ -145,9 +156,9 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
                                     .servers = options.servers});
   const auto passed = loopback_bytes() - passed_before;
   options.on_stage("replaying");
-  const auto truth = trains ? ask_oracle(project.build / "bin" / "replay", runs, arguments,
-                                         options.folder, options.box, options.servers)
-                            : nothing_to_replay(runs);
+  auto truth = trains ? ask_oracle(project.build / "bin" / "replay", runs, arguments,
+                                   options.folder, options.box, options.servers)
+                      : nothing_to_replay(runs);
   options.on_stage("judging");
   Symbols symbols(options.program, options.source, options.shown, options.box);
   const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {
@@ -156,6 +167,7 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   const auto features = features_until(course, step, Rendering::solution);
   TrainerChecked checked;
   for (const size_t i : most_telling_first(runs)) {
+    choose_test(truth.worlds[i], runs[i].run, options.plan.loss_tolerance);
     const RunContext context{runs[i], truth.worlds[i], options.plan, course,
                              step,    features,        locate};
     add_unknown(checked.findings, tell(course, step, judge_world(context)));

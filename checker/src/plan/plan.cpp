@@ -31,6 +31,7 @@ Plan plan_from(const json& value, const std::vector<WorldShape>& worlds) {
             .worlds = {},
             .ranks_add_up = value.at("ranks_add_up"),
             .tolerance = value.at("tolerance"),
+            .gradient_tolerance = value.at("gradient_tolerance"),
             .loss_tolerance = value.at("loss_tolerance")};
   for (const auto& world : worlds) plan.worlds.push_back(places_in(world));
   return plan;

@@ -26,8 +26,8 @@ struct Plan {
   /// Whether W ranks with batches of B samples compute what one rank does with batches of W * B:
   /// not where batches hold unequally many targets, or a model looks at the batch as a whole.
   bool ranks_add_up = false;
-  double tolerance = 0;       ///< results that differ by less, relatively, are equal
-  double loss_tolerance = 0;  ///< the same of reported losses
+  double tolerance = 0;  ///< results that differ by less, relatively, are equal
+  double gradient_tolerance = 0, loss_tolerance = 0;  ///< the same of gradients, reported losses
 };
 
 struct PlanRequest {

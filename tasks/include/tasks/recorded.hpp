@@ -3,7 +3,7 @@
 /// times for the monitor.
 #include <torch/optim/optimizer.h>
 
-#include <utility>
+#include <optional>
 
 namespace tasks {
 
@@ -25,8 +25,17 @@ class Recorded : public Base {
   using Base::Base;
 
   torch::Tensor step(typename Base::LossClosure closure = nullptr) override {
-    const ObservedStep observed(*this);
-    return Base::step(std::move(closure));
+    if (!closure) {
+      const ObservedStep observed(*this);
+      return Base::step();
+    }
+    // The closure makes the gradients, so the step begins when it has returned.
+    std::optional<ObservedStep> observed;
+    return Base::step([&] {
+      auto loss = closure();
+      if (!observed) observed.emplace(*this);
+      return loss;
+    });
   }
 };
 

@@ -20,7 +20,7 @@ EvidenceLine calls_of(const RankSeen& rank, size_t number) {
 
 void epochs(const RunContext& context, Symptoms& symptoms) {
   if (!context.expects(feature::set_epoch)) return;
-  const auto passes = whole_passes(context, Split::train);
+  const auto passes = whole_trainings(context);
   for (size_t rank = 0; rank < context.world(); ++rank) {
     for (size_t later = 1; later < passes.size(); ++later) {
       for (size_t earlier = 0; earlier < later; ++earlier) {

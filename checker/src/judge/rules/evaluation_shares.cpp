@@ -10,16 +10,18 @@ class EvaluationShares : public Shares {
  public:
   using Shares::Shares;
 
-  // Where every rank came to its end, all went through the split equally often.
+  // Where every rank came to its end, each evaluates after every epoch after which another does.
   bool by_some_ranks() {
     if (!context_.ended_well()) return false;
     std::vector<size_t> without;
-    size_t most = 0;
-    for (const auto& rank : context_.run().ranks) {
-      most = std::max(most, rank.passes_over(split_).size());
-    }
-    for (size_t rank = 0; rank < context_.world(); ++rank) {
-      if (context_.run().ranks[rank].passes_over(split_).size() < most) without.push_back(rank);
+    const size_t last = epochs_trained(context_);
+    for (size_t epoch = split_ == Split::test ? last : 1; epoch <= last && without.empty();
+         ++epoch) {
+      const auto by_rank = evaluations_after(context_, split_, epoch);
+      for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+        if (by_rank[rank].empty()) without.push_back(rank);
+      }
+      if (without.size() == by_rank.size()) without.clear();
     }
     if (without.empty()) return false;
     add({.id = name_of(split_) + "_by_some_ranks",
@@ -60,7 +62,7 @@ void evaluation_shares(const RunContext& context, Symptoms& symptoms) {
   for (const auto split : {Split::validation, Split::test}) {
     EvaluationShares shares(context, split, symptoms);
     bool wrong = shares.out_of_range() || shares.by_some_ranks();
-    for (const auto& passes : whole_passes(context, split)) {
+    for (const auto& passes : whole_evaluations(context, split)) {
       wrong = wrong || shares.judge(passes);
     }
   }

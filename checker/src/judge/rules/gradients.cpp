@@ -69,15 +69,16 @@ class Gradients {
     std::vector<size_t> ranks;
     const StepDeviations* example = nullptr;
     for (const auto& [rank, step] : at(t)) {
-      if (!step->known || (ddp_ ? step->mean : step->local) <= context_.tolerance()) continue;
+      if (!step->known || (ddp_ ? step->mean : step->local) <= context_.gradient_tolerance())
+        continue;
       ranks.push_back(rank);
       // A rank that holds something telling, rather than one that is wrong by its neighbour's
       // fault.
-      if (!example || read(*example, context_.world(), context_.tolerance()) == kOther)
+      if (!example || read(*example, context_.world(), context_.gradient_tolerance()) == kOther)
         example = step;
     }
     if (ranks.empty()) return false;
-    auto reading = read(*example, context_.world(), context_.tolerance());
+    auto reading = read(*example, context_.world(), context_.gradient_tolerance());
     if (!ddp_ && reading != kAccumulated && reading != kNothing) reading = kLoop;
     std::vector<EvidenceLine> evidence{
         {ddp_ ? "off_mean" : "off_batch", {{"ranks", ranks_value(ranks)}}}};
@@ -164,7 +165,8 @@ std::vector<std::string> second_opinion(const RunContext& context) {
       const double first = ddp ? steps[t].mean : steps[t].local;
       const double second = ddp ? steps[t].fingerprint_mean : steps[t].fingerprint_local;
       if (!steps[t].known || second == kUnknown) continue;
-      if ((first <= context.tolerance()) == (second <= context.tolerance())) continue;
+      if ((first <= context.gradient_tolerance()) == (second <= context.gradient_tolerance()))
+        continue;
       disagreements.push_back("at world size " + std::to_string(context.world()) + " rank " +
                               std::to_string(rank) + ", step " + std::to_string(t + 1) +
                               ": gradients off by " + digits(first) + " by name, " +

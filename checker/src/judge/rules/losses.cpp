@@ -19,8 +19,8 @@ struct Totals {
 Totals totals_of(const Pass& pass) {
   Totals totals;
   for (const auto& batch : pass.batches) {
-    totals.sum += batch.loss_sum.value_or(0);
-    totals.count += batch.loss_count.value_or(0);
+    totals.sum += batch.loss_sum;
+    totals.count += batch.loss_count;
   }
   return totals;
 }
@@ -69,9 +69,9 @@ class Losses {
   Losses(const RunContext& context, Symptoms& symptoms) : context_(context), symptoms_(symptoms) {}
 
   void judge() {
-    const auto training = whole_passes(context_, Split::train);
-    const auto validation = whole_passes(context_, Split::validation);
-    const auto test = whole_passes(context_, Split::test);
+    const auto training = whole_trainings(context_);
+    const auto validation = whole_evaluations(context_, Split::validation);
+    const auto test = whole_evaluations(context_, Split::test);
     const size_t epochs =
         std::min({training.size(), validation.size(), context_.truth.training.size(),
                   context_.truth.validation.size()});

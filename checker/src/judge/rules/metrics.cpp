@@ -43,7 +43,7 @@ void metrics(const RunContext& context, Symptoms& symptoms) {
   const auto& names = context.run().ranks.front().metrics;
   const size_t speakers = context.expects(feature::print0) ? 1 : context.world();
   Symptom symptom{.id = "metric_not_global", .values = context.values()};
-  const auto evaluations = whole_passes(context, Split::validation);
+  const auto evaluations = whole_evaluations(context, Split::validation);
   for (size_t epoch = 0; epoch < evaluations.size(); ++epoch) {
     const auto totals = totals_of(evaluations[epoch]);
     for (size_t metric = 0; metric < names.size() && 2 * metric + 1 < totals.size(); ++metric) {

@@ -1,23 +1,114 @@
 #include "judge/rules/passes.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace checker::rules {
 
-std::vector<std::vector<const Pass*>> whole_passes(const RunContext& context, Split split) {
+namespace {
+
+// The last thing of a rank that did not end well may be half a pass.
+bool is_whole(const RankSeen& rank, const Pass* pass) {
+  const bool ended_well = rank.left_regularly && rank.result.exit.success();
+  return ended_well || pass != &rank.passes.back();
+}
+
+// Every sample once, over all ranks.
+bool deals_out(const std::vector<const Pass*>& passes, uint64_t size) {
+  std::set<uint64_t> all;
+  size_t taken = 0;
+  for (const auto* pass : passes) {
+    const auto ids = pass->ids();
+    taken += ids.size();
+    all.insert(ids.begin(), ids.end());
+  }
+  return all.size() == size && taken == size;
+}
+
+// The `number`th way to take one pass of each rank.
+std::vector<const Pass*> combination(const std::vector<std::vector<const Pass*>>& by_rank,
+                                     size_t number) {
+  std::vector<const Pass*> one;
+  for (const auto& passes : by_rank) {
+    one.push_back(passes[number % passes.size()]);
+    number /= passes.size();
+  }
+  return one;
+}
+
+}  // namespace
+
+std::vector<std::vector<const Pass*>> whole_trainings(const RunContext& context) {
   std::vector<std::vector<const Pass*>> epochs;
   for (size_t epoch = 0;; ++epoch) {
     std::vector<const Pass*> passes;
     for (const auto& rank : context.run().ranks) {
-      const auto all = rank.passes_over(split);
-      if (epoch >= all.size()) return epochs;
-      // The last thing of a rank that did not end well may be half a pass.
-      const bool ended_well = rank.left_regularly && rank.result.exit.success();
-      if (all[epoch] == &rank.passes.back() && !ended_well) return epochs;
+      const auto all = rank.trainings();
+      if (epoch >= all.size() || !is_whole(rank, all[epoch])) return epochs;
       passes.push_back(all[epoch]);
     }
     epochs.push_back(std::move(passes));
   }
+}
+
+std::vector<std::vector<const Pass*>> evaluations_after(const RunContext& context, Split split,
+                                                        size_t epochs) {
+  std::vector<std::vector<const Pass*>> by_rank;
+  for (const auto& rank : context.run().ranks) {
+    auto& mine = by_rank.emplace_back();
+    for (const auto* pass : rank.evaluations(split)) {
+      if (pass->epoch == epochs && is_whole(rank, pass)) mine.push_back(pass);
+    }
+  }
+  return by_rank;
+}
+
+std::vector<const Pass*> best_evaluation(const RunContext& context, Split split, size_t epochs) {
+  constexpr size_t kMost = 1000;
+  const auto by_rank = evaluations_after(context, split, epochs);
+  size_t combinations = by_rank.empty() ? 0 : 1;
+  for (const auto& passes : by_rank) combinations *= passes.size();
+  if (combinations == 0) return {};
+  for (size_t number = 0; number < std::min(combinations, kMost); ++number) {
+    auto one = combination(by_rank, number);
+    if (deals_out(one, context.size_of(split))) return one;
+  }
+  return combination(by_rank, 0);
+}
+
+size_t batches_without_a_step(const RankSeen& rank, const Pass& pass) {
+  const auto idle = static_cast<size_t>(std::ranges::count_if(
+      pass.batches, [](const BatchSeen& batch) { return !batch.step.has_value(); }));
+  std::map<size_t, size_t> batches_of_step;
+  for (const auto* training : rank.trainings()) {
+    for (const auto& batch : training->batches) {
+      if (batch.step) ++batches_of_step[*batch.step];
+    }
+  }
+  size_t most = 0;
+  for (const auto& [step, batches] : batches_of_step) most = std::max(most, batches);
+  return &pass == rank.trainings().back() && idle < most ? 0 : idle;
+}
+
+size_t epochs_trained(const RunContext& context) {
+  size_t epochs = SIZE_MAX;
+  for (const auto& rank : context.run().ranks) {
+    const auto trains = std::ranges::count_if(rank.passes, &Pass::training);
+    epochs = std::min(epochs, static_cast<size_t>(trains));
+  }
+  return context.run().ranks.empty() ? 0 : epochs;
+}
+
+std::vector<std::vector<const Pass*>> whole_evaluations(const RunContext& context, Split split) {
+  std::vector<std::vector<const Pass*>> all;
+  const size_t last = epochs_trained(context);
+  for (size_t epoch = split == Split::test ? last : 1; epoch <= last; ++epoch) {
+    auto passes = best_evaluation(context, split, epoch);
+    if (passes.empty()) break;
+    all.push_back(std::move(passes));
+  }
+  return all;
 }
 
 namespace {

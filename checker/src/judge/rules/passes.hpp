@@ -6,8 +6,28 @@
 
 namespace checker::rules {
 
-/// By epoch: the pass of every rank over a split, as far as all ranks have gone through it whole.
-std::vector<std::vector<const Pass*>> whole_passes(const RunContext& context, Split split);
+/// By epoch: the pass of every rank that trains, as far as all ranks have gone through it whole.
+std::vector<std::vector<const Pass*>> whole_trainings(const RunContext& context);
+
+/// The passes that evaluate on a split after so many epochs of training, by rank. A rank may have
+/// several, because a program may evaluate more often than it must, or none.
+std::vector<std::vector<const Pass*>> evaluations_after(const RunContext& context, Split split,
+                                                        size_t epochs);
+
+/// One pass of each rank: those that deal the split out rightly, if any do; else the first ones.
+/// Empty if a rank has none.
+std::vector<const Pass*> best_evaluation(const RunContext& context, Split split, size_t epochs);
+
+/// By epoch: best_evaluation of the validations that follow the epochs of training; of the test,
+/// the one that follows the last.
+std::vector<std::vector<const Pass*>> whole_evaluations(const RunContext& context, Split split);
+
+/// How many batches of a training pass led to no step. Where steps take several batches each, those
+/// that remain at the end of the training are too few for one, and do not count.
+size_t batches_without_a_step(const RankSeen& rank, const Pass& pass);
+
+/// How many epochs every rank has begun to train.
+size_t epochs_trained(const RunContext& context);
 
 /// Whether every rank made a DistributedSampler that deals this split out rightly. Tells a wrong
 /// sampler from a right one that is not used; no verdict hangs on it alone.

@@ -8,48 +8,54 @@ namespace checker::rules {
 
 namespace {
 
-// What each evaluation is meant for is known by where it stands: validations follow the epochs, the
-// test comes after all. Null for a pass of which that cannot be said.
-std::vector<std::optional<Split>> meant_for(const RankSeen& rank, size_t planned_epochs) {
-  const auto evaluates = [](const Pass& pass) {
-    return pass.evaluates() || (!pass.trains() && pass.split != Split::train);
-  };
-  const auto evaluations = static_cast<size_t>(std::ranges::count_if(rank.passes, evaluates));
-  const bool all_there = evaluations == planned_epochs + 1;
-  std::vector<std::optional<Split>> meant(rank.passes.size());
-  size_t epochs = 0, since_epoch = 0;
-  for (size_t i = 0; i < rank.passes.size(); ++i) {
-    if (rank.passes[i].trains()) {
-      meant[i] = Split::train;
-      ++epochs;
-      since_epoch = 0;
-    } else if (evaluates(rank.passes[i])) {
-      ++since_epoch;
-      // Two of them before the last epoch: who left the loop early goes on to the test.
-      if (all_there || (epochs < planned_epochs && since_epoch == 1)) {
-        meant[i] = epochs < planned_epochs || since_epoch == 1 ? Split::validation : Split::test;
-      }
-    }
+// What a rank did for one purpose with another split.
+struct Misuse {
+  Split meant, used;
+};
+
+// The splits that a rank evaluates on after so many epochs, in their order.
+std::vector<Split> evaluated_after(const RankSeen& rank, size_t epochs) {
+  std::vector<Split> splits;
+  for (const auto& pass : rank.passes) {
+    if (!pass.training && pass.epoch == epochs) splits.push_back(pass.split);
   }
-  return meant;
+  return splits;
+}
+
+bool has(const std::vector<Split>& splits, Split split) {
+  return std::ranges::find(splits, split) != splits.end();
+}
+
+// A validation follows each epoch, and the test comes after the last. A program may evaluate more
+// often, on any split; what is missing where another split was evaluated was done on that one.
+std::optional<Misuse> misuse_of(const RankSeen& rank, size_t planned_epochs) {
+  for (const auto& pass : rank.passes) {
+    if (pass.training && pass.split != Split::train) return Misuse{Split::train, pass.split};
+  }
+  for (size_t epoch = 1; epoch <= planned_epochs; ++epoch) {
+    const auto splits = evaluated_after(rank, epoch);
+    const bool last = epoch == planned_epochs;
+    const bool may_be_the_test = last && splits.size() == 1 && splits.front() == Split::test;
+    if (!splits.empty() && !has(splits, Split::validation) && !may_be_the_test)
+      return Misuse{Split::validation, splits.front()};
+    if (last && splits.size() > 1 && !has(splits, Split::test))
+      return Misuse{Split::test, splits.back()};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 void purposes(const RunContext& context, Symptoms& symptoms) {
   for (size_t number = 0; number < context.world(); ++number) {
-    const auto& rank = context.run().ranks[number];
-    const auto meant = meant_for(rank, context.plan.epochs);
-    for (size_t i = 0; i < rank.passes.size(); ++i) {
-      if (!meant[i] || rank.passes[i].split == *meant[i]) continue;
-      auto values = context.values();
-      values["meant"] = name_of(*meant[i]);
-      values["used"] = name_of(rank.passes[i].split);
-      symptoms.push_back({.id = name_of(*meant[i]) + "_on_another_split",
-                          .values = values,
-                          .evidence = {{"rank", {{"rank", number}}}}});
-      break;
-    }
+    const auto misuse = misuse_of(context.run().ranks[number], context.plan.epochs);
+    if (!misuse) continue;
+    auto values = context.values();
+    values["meant"] = name_of(misuse->meant);
+    values["used"] = name_of(misuse->used);
+    symptoms.push_back({.id = name_of(misuse->meant) + "_on_another_split",
+                        .values = values,
+                        .evidence = {{"rank", {{"rank", number}}}}});
   }
 }
 

@@ -38,8 +38,8 @@ std::vector<FileContent> in_the_output_folder(std::vector<FileContent> files) {
 
 // By save0; of other ways to save nothing is known.
 bool saves_before_validation(const RankSeen& rank) {
-  const auto validations = rank.passes_over(Split::validation);
-  return !rank.saves.empty() && !validations.empty() && !validations[0]->batches.empty() &&
+  const auto validations = rank.evaluations(Split::validation);
+  return !rank.saves.empty() && !validations.empty() &&
          rank.saves[0] < validations[0]->batches[0].event;
 }
 

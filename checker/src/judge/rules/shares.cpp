@@ -62,10 +62,10 @@ void Shares::add_not_shared(const std::vector<EvidenceLine>& evidence) {
 
 bool Shares::out_of_range() {
   for (size_t rank = 0; rank < context_.world(); ++rank) {
-    for (const auto* pass : context_.run().ranks[rank].passes_over(split_)) {
-      const auto ids = pass->ids();
-      const auto beyond = std::ranges::find_if(ids, [&](uint64_t id) { return id >= size_; });
-      if (beyond == ids.end()) continue;
+    for (const auto& fetch : context_.run().ranks[rank].fetches) {
+      if (fetch.split != split_) continue;
+      const auto beyond = std::ranges::find_if(fetch.ids, [&](uint64_t id) { return id >= size_; });
+      if (beyond == fetch.ids.end()) continue;
       add({.id = "sampler_of_another_split",
            .evidence = {{"asked", {{"rank", rank}, {"sample", *beyond}}}},
            .blame = {sampler_or_loader(context_, split_)}});

@@ -79,15 +79,19 @@ class TrainingShares : public Shares {
     return false;
   }
 
+  // A step may take several batches, or a batch in parts.
   bool other_batches(const std::vector<const Pass*>& passes) {
     for (size_t rank = 0; rank < passes.size(); ++rank) {
+      std::map<size_t, size_t> samples;
       for (const auto& batch : passes[rank]->batches) {
-        if (batch.ids.size() == context_.plan.batch_size) continue;
+        if (batch.step) samples[*batch.step] += batch.ids.size();
+      }
+      for (const auto& [step, count] : samples) {
+        if (count % context_.plan.batch_size == 0) continue;
         add({.id = "batch_size_changed",
-             .evidence = {{"took_in_a_step",
-                           {{"rank", rank},
-                            {"count", batch.ids.size()},
-                            {"asked", context_.plan.batch_size}}}},
+             .evidence =
+                 {{"took_in_a_step",
+                   {{"rank", rank}, {"count", count}, {"asked", context_.plan.batch_size}}}},
              .blame = {"loop"}});
         return true;
       }
@@ -98,8 +102,7 @@ class TrainingShares : public Shares {
   bool without_steps(const std::vector<const Pass*>& passes) {
     for (size_t rank = 0; rank < passes.size(); ++rank) {
       const auto& batches = passes[rank]->batches;
-      const auto idle = std::ranges::count_if(
-          batches, [](const BatchSeen& batch) { return !batch.step.has_value(); });
+      const auto idle = batches_without_a_step(context_.run().ranks[rank], *passes[rank]);
       if (idle == 0) continue;
       add({.id = "batches_without_a_step",
            .evidence = {{"idle", {{"rank", rank}, {"idle", idle}, {"count", batches.size()}}}},
@@ -142,7 +145,7 @@ void training_shares(const RunContext& context, Symptoms& symptoms) {
   if (!context.expects(feature::samplers)) return;
   TrainingShares shares(context, Split::train, symptoms);
   if (shares.out_of_range()) return;
-  const auto epochs = whole_passes(context, Split::train);
+  const auto epochs = whole_trainings(context);
   for (size_t epoch = 0; epoch < epochs.size(); ++epoch) {
     if (shares.judge(epoch, epochs[epoch])) return;
   }

@@ -93,7 +93,8 @@ class Trouble {
 
   // Where a rank was when it left. After the last epoch that is the program's end, come too early.
   Phase phase_of_leaving(const RankSeen& rank) const {
-    const bool trained = rank.passes_over(Split::validation).size() == context_.plan.epochs;
+    const auto validations = rank.evaluations(Split::validation);
+    const bool trained = !validations.empty() && validations.back()->epoch == context_.plan.epochs;
     return rank.shutdown_event || trained ? Phase::leaving : last_phase(rank);
   }
 

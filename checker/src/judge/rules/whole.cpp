@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
@@ -7,26 +8,34 @@ namespace checker::rules {
 
 namespace {
 
+// After how many epochs of training a rank evaluates on a split; of the test, the last one counts.
+size_t epochs_evaluated(const RankSeen& rank, Split split) {
+  const size_t trained = rank.trainings().size();
+  std::set<size_t> epochs;
+  for (const auto* pass : rank.evaluations(split)) {
+    const bool counts = split == Split::test ? pass->epoch == trained : pass->epoch > 0;
+    if (counts) epochs.insert(pass->epoch);
+  }
+  return epochs.size();
+}
+
 EvidenceLine work_of(const RankSeen& rank, size_t number) {
   return {rank.left_regularly ? "did" : "did_and_left",
           {{"rank", number},
-           {"training", rank.passes_over(Split::train).size()},
-           {"validation", rank.passes_over(Split::validation).size()},
-           {"test", rank.passes_over(Split::test).size()},
+           {"training", rank.trainings().size()},
+           {"validation", epochs_evaluated(rank, Split::validation)},
+           {"test", epochs_evaluated(rank, Split::test)},
            {"steps", rank.steps.size()}}};
 }
 
-size_t training_batches(const RankSeen& rank) {
-  size_t batches = 0;
-  for (const auto* pass : rank.passes_over(Split::train)) batches += pass->batches.size();
-  return batches;
-}
-
 bool lacks(const RunContext& context, const RankSeen& rank, Split split) {
-  const size_t passes = rank.passes_over(split).size();
-  if (split == Split::test) return passes != 1;
-  return passes != context.plan.epochs ||
-         (split == Split::train && rank.steps.size() != training_batches(rank));
+  if (split == Split::test) return epochs_evaluated(rank, split) == 0;
+  if (split == Split::validation) return epochs_evaluated(rank, split) != context.plan.epochs;
+  const auto without_step = [&](const Pass* pass) {
+    return batches_without_a_step(rank, *pass) > 0;
+  };
+  const auto passes = rank.trainings();
+  return passes.size() != context.plan.epochs || std::ranges::any_of(passes, without_step);
 }
 
 constexpr Split kSplits[] = {Split::train, Split::validation, Split::test};

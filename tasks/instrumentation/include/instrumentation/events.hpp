@@ -33,16 +33,17 @@ enum class Kind : uint16_t {
   splits = 14,      ///< once: text, the names of the task's splits, in lines
   metrics = 15,     ///< once: text, the names of the task's metrics, in lines
   fetch = 16,       ///< a batch is fetched: uint64 split (its place in splits), then uint64 indices
-  taken = 17,       ///< a fetched batch went to its device to be used: as fetch
+  taken = 17,       ///< no longer written
   phase = 18,       ///< what the main thread does from here on: PhaseRecord
-  forward = 19,     ///< a model's forward pass begins: ForwardRecord
+  forward = 19,     ///< a model's forward pass begins: ForwardRecord, then the fingerprint of each
+                    ///< sample's input as uint64
   loss = 20,        ///< a batch's loss: LossRecord, then a double sum and count of each metric
   reported = 21,    ///< a score that the trainer reports: double mean loss, then one of each metric
   model = 22,       ///< make_model returns: Tensors, parameters and buffers with their values
-  parameters = 23,  ///< of the optimizer just made, in its order: Tensors without values
+  parameters = 23,  ///< no longer written
   learning_rates = 24,  ///< before an optimizer step: a double for each of its groups
-  values = 25,          ///< before an optimizer step: the parameters' bytes, in the order of
-                        ///< `parameters`, each in its own type
+  values = 25,          ///< before an optimizer step: the bytes of all parameters of its model, in
+                        ///< the order of `model`, each in its own type
   gradients = 26,       ///< before an optimizer step: as values; zeros where there is no gradient
   buffers = 27,         ///< before an optimizer step and when an evaluation begins, if they have
                         ///< changed: Tensors
@@ -58,6 +59,15 @@ enum class Kind : uint16_t {
   memory = 35,          ///< once: MemoryRecord
   gradient_sizes = 36,  ///< before an optimizer step, now and then: GradientSizesRecord
   evaluation = 37,      ///< an evaluation has ended: EvaluationRecord, then text: the split's name
+
+  // The training, continued: which samples are used, and by which step.
+  samples = 38,    ///< a batch has been fetched: SamplesRecord, then a SampleRecord of each
+  targets = 39,    ///< before a loss: the fingerprint of each sample's target as uint64
+  backward = 40,   ///< backward() has come to a loss: uint64 its number in this process, from 0
+  stepping = 41,   ///< before an optimizer step: SteppingRecord, then the optimizer's parameters by
+                   ///< their place in the model as uint64 (kUnknownPlace: not of that model)
+  generator = 42,  ///< before a forward pass in training, if it has changed: the state of torch's
+                   ///< generator of random numbers
 };
 
 struct GroupRecord {
@@ -125,6 +135,20 @@ struct PhaseRecord {
 struct ForwardRecord {
   uint64_t training;   ///< 1: is_training()
   uint64_t gradients;  ///< 1: they are on
+};
+
+/// Fingerprints are hashes (fnv1a.hpp) of the bytes that make up one sample.
+struct SamplesRecord {
+  uint64_t split;  ///< its place in splits
+  uint64_t size;   ///< samples in the split
+};
+struct SampleRecord {
+  uint64_t index, input, target;  ///< in the split; fingerprints
+};
+
+constexpr uint64_t kUnknownPlace = ~uint64_t{0};
+struct SteppingRecord {
+  uint64_t model;  ///< by its number in this process, from 0; kUnknownPlace: none of the task's
 };
 
 struct LossRecord {
