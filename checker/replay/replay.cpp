@@ -18,6 +18,9 @@ using nlohmann::json;
 
 namespace {
 
+// Two ways to compute the same thing differ by less, relatively, also in single precision.
+constexpr double kSame = 1e-6;
+
 // What JSON can hold; a deviation that is no number is as wrong as can be.
 double finite(double value) { return std::isfinite(value) ? value : 1e300; }
 
@@ -32,6 +35,10 @@ std::vector<std::vector<const BatchSeen*>> batches_of_steps(const RankSeen& rank
   return found;
 }
 
+bool in_range(const std::vector<uint64_t>& ids, size_t size) {
+  return std::ranges::all_of(ids, [&](uint64_t id) { return id < size; });
+}
+
 Flat plus(Flat a, const Flat& b) {
   for (size_t i = 0; i < a.size() && i < b.size(); ++i) a[i] += b[i];
   return a;
@@ -42,16 +49,19 @@ Flat scaled(Flat values, double factor) {
   return values;
 }
 
-bool in_range(const std::vector<uint64_t>& ids, size_t size) {
-  return std::ranges::all_of(ids, [&](uint64_t id) { return id < size; });
-}
-
 // Of the groups of several optimizers each should have those of one.
 double rates_deviation(const Flat& got, const Flat& expected) {
   if (expected.empty() || got.size() % expected.size() != 0) return finite(NAN);
   Flat all;
   while (all.size() < got.size()) all.insert(all.end(), expected.begin(), expected.end());
   return finite(deviation(got, all));
+}
+
+// By which all rates are larger than they should be; 0 if there is none.
+double common_factor(const Flat& got, const Flat& expected) {
+  if (got.empty() || expected.empty() || expected[0] == 0) return 0;
+  const double factor = got[0] / expected[0];
+  return rates_deviation(got, scaled(expected, factor)) < kSame ? factor : 0;
 }
 
 // Zeros for the parameters that no optimizer stepped.
@@ -165,6 +175,24 @@ class Replay {
     return event ? std::string_view(ranks_[r].log.events[*event].payload) : std::string_view();
   }
 
+  // The ranks, of which `own` is one, whose mean these gradients are, if they are not all.
+  static std::vector<size_t> ranks_averaged(const Flat& got, const std::vector<Flat>& local,
+                                            size_t own) {
+    for (size_t chosen = 1; chosen + 1 < size_t{1} << local.size(); ++chosen) {
+      if ((chosen >> own & 1) == 0) continue;
+      std::vector<size_t> ranks;
+      Flat sum(got.size(), 0.0);
+      for (size_t rank = 0; rank < local.size(); ++rank) {
+        if ((chosen >> rank & 1) == 0) continue;
+        ranks.push_back(rank);
+        sum = plus(std::move(sum), local[rank]);
+      }
+      const Flat mean = scaled(std::move(sum), 1 / static_cast<double>(ranks.size()));
+      if (deviation(got, mean) < kSame) return ranks;
+    }
+    return {};
+  }
+
   // How far the recorded gradients are from the mean of these, or from these themselves.
   double farthest(const std::vector<Flat>& local, size_t t) const {
     Flat mean(local[0].size(), 0.0);
@@ -197,6 +225,7 @@ class Replay {
         entry["accumulated"] = finite(deviation(got, plus(mean, ranks_[r].steps[t - 1].gradients)));
       }
       entry["parameters"] = names_apart(got, mean, ranks_[r].parameters);
+      entry["mean_over"] = ranks_averaged(got, local, r);
       if (!places_[r]) continue;
       entry["fingerprint_mean"] = finite(deviation_at(got, *places_[r], mean));
       entry["fingerprint_local"] = finite(deviation_at(got, *places_[r], local[r]));
@@ -210,11 +239,13 @@ class Replay {
     Stepper stepper(task_, ranks_[r].parameters, total_steps());
     for (size_t t = 0; t < steps.size(); ++t) {
       const auto& rates = steps[t].learning_rates;
-      const double rates_apart = rates.empty() ? 0 : rates_deviation(rates, stepper.rates());
+      const auto stepper_rates = stepper.rates();
+      const double rates_apart = rates.empty() ? 0 : rates_deviation(rates, stepper_rates);
       after_[r].push_back(stepper.step(steps[t]));
       if (t >= results_[r]["steps"].size()) continue;
       auto& entry = results_[r]["steps"][t];
       entry["rates"] = rates_apart;
+      entry["rate_factor"] = common_factor(rates, stepper_rates);
       if (t + 1 == steps.size()) continue;
       entry["update"] = finite(deviation(steps[t + 1].values, after_[r].back()));
     }

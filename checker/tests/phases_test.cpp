@@ -65,5 +65,33 @@ TEST(Divergence, LeavesPrintingAndSavingInOtherWaysAlone) {
   EXPECT_EQ(left_out({rank_that("tvptvpepp.", true), rank_that("tvptvpepp.")}), std::nullopt);
 }
 
+// Batches of training ("t"), validations ("v"), the test ("e").
+RankSeen rank_that_evaluates(const std::string& what) {
+  RankSeen rank;
+  for (const char c : what) {
+    const auto split = c == 't' ? Split::train : c == 'v' ? Split::validation : Split::test;
+    rank.passes.push_back({.split = split, .training = c == 't', .epoch = 0, .batches = {{}}});
+  }
+  return rank;
+}
+
+std::optional<std::string> evaluation(std::vector<std::string> ranks) {
+  Run run;
+  for (const auto& what : ranks) run.ranks.push_back(rank_that_evaluates(what));
+  return first_evaluation_not_shared(run);
+}
+
+TEST(Divergence, FindsTheEvaluationThatARankPassesBy) {
+  EXPECT_EQ(evaluation({"ttvttve", "ttvttve"}), std::nullopt);
+  EXPECT_EQ(evaluation({"ttv", "ttt"}), "validation_by_some_ranks");
+  EXPECT_EQ(evaluation({"ttvttve", "ttvtte"}), "validation_by_some_ranks");
+  EXPECT_EQ(evaluation({"ttve", "ttvv"}), "test_by_some_ranks");
+}
+
+TEST(Divergence, WhoHasNotComeThatFarPassesNothingBy) {
+  EXPECT_EQ(evaluation({"ttvttv", "ttv"}), std::nullopt);
+  EXPECT_EQ(evaluation({"ttv", "tt"}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace checker

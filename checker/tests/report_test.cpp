@@ -149,6 +149,13 @@ TEST(ReportLines, ATodoWithoutAnyFindingIsSaidToBeWrongAllTheSame) {
   EXPECT_EQ(todo_to_mend(report), 10);
 }
 
+TEST(ReportLines, ANoteStandsUnderItsTodo) {
+  auto report = sampler_report();
+  report.verdicts[0].notes = {{4, "id", "It does so.", "A teacher decides.", {}, ""}};
+  EXPECT_THAT(text_of(report_lines(report, course(), {.width = 80})),
+              HasSubstr("\n      Note: It does so. A teacher decides.\n"));
+}
+
 TEST(NextLines, NameTheTodoItsFileAndTheHint) {
   EXPECT_EQ(text_of(next_lines(course(), 14, {})),
             "Next is TODO 14, Ask for four GPUs, and use them:\n"
@@ -195,6 +202,7 @@ TEST(Json, BringsAReportBack) {
   report.compile_error = {.where = "w", .message = "m\n\"", .source = "s"};
   report.not_checked = {"NCCL"};
   report.judge_seconds = 1.5;
+  report.verdicts[0].notes = {report.verdicts[1].findings[0]};
   const auto text = to_json(report);
   EXPECT_THAT(text, Not(HasSubstr("\n")));
   const auto back = report_from_json(text);

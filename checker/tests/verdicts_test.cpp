@@ -32,6 +32,16 @@ TEST(Verdicts, WhatDependsOnAWrongTodoIsNotBlamed) {
   EXPECT_EQ(found.at(6), State::not_judged);
 }
 
+TEST(Verdicts, ANoteIsToldAndRejectsNothing) {
+  const auto& step = course().step("03");
+  const auto found = to_verdicts(course(), step, course().todos_of(step, false),
+                                 {finding(4, FindingKind::note)}, {}, false);
+  EXPECT_EQ(found.at(0).state, State::done);
+  EXPECT_TRUE(found.at(0).findings.empty());
+  EXPECT_EQ(found.at(0).notes.size(), 1U);
+  EXPECT_EQ(found.at(1).state, State::done) << "nothing waits for a note";
+}
+
 TEST(Verdicts, OpenIsWhatIsUntouchedAndNotStarted) {
   const auto& step = course().step("03");
   const auto found = [&](FindingKind kind, const std::set<int>& untouched) {

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 namespace {
 
 // Places in the program that blame tables speak of beside findings.
-constexpr std::string_view kPlaces[] = {"phase", "loop", "sampler", "loader", "call"};
+constexpr std::string_view kPlaces[] = {"phase",   "loop",   "evaluation_loop",
+                                        "sampler", "loader", "call"};
 
 void add(Course& course, LoadedChapter&& loaded) {
   for (auto& step : loaded.steps) {

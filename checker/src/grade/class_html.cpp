@@ -121,6 +121,7 @@ void add_report(pugi::xml_node parent, const Report& report, const ClassReport& 
     const auto heading = "TODO " + std::to_string(verdict.todo) + " " +
                          page::printable(title == all.titles.end() ? "" : title->second);
     for (const auto& finding : verdict.findings) add_finding(parent, heading, finding);
+    for (const auto& note : verdict.notes) add_finding(parent, heading + " (a note)", note);
   }
   if (report.timeline) page::add_picture(parent, *report.timeline);
 }

@@ -33,9 +33,14 @@ StepDeviations step_from(const json& step) {
                        .accumulated = number(step, "accumulated", kUnknown),
                        .nothing = number(step, "nothing", kUnknown),
                        .parameters = {},
+                       .mean_over = {},
+                       .rate_factor = number(step, "rate_factor", 0),
                        .fingerprint_mean = number(step, "fingerprint_mean", kUnknown),
                        .fingerprint_local = number(step, "fingerprint_local", kUnknown)};
-  if (truth.known) truth.parameters = step.at("parameters").get<std::vector<std::string>>();
+  if (truth.known) {
+    truth.parameters = step.at("parameters").get<std::vector<std::string>>();
+    truth.mean_over = step.at("mean_over").get<std::vector<size_t>>();
+  }
   return truth;
 }
 

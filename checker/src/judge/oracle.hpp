@@ -22,6 +22,9 @@ struct StepDeviations {
   // Gradients, from hypotheses.
   double mean = 0, local = 0, sum = 0, twice = 0, accumulated = 0, nothing = 0;
   std::vector<std::string> parameters;  ///< whose gradient is not the mean
+  /// The gradients are the mean over these ranks, who are not all; empty if over no such ranks.
+  std::vector<size_t> mean_over;
+  double rate_factor = 0;  ///< by which all learning rates are larger than the schedule's; 0: none
   /// mean and local once more, by fingerprints: a second opinion, which no verdict rests on.
   double fingerprint_mean = kUnknown, fingerprint_local = kUnknown;
 };

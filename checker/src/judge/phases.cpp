@@ -71,6 +71,55 @@ bool saves_in_place_of_the_test(const Milestones& one, const Milestones& other) 
 
 }  // namespace
 
+namespace {
+
+// Where in the training an evaluation stands: after so many batches.
+struct EvaluationPlace {
+  size_t trained = 0;
+  Split split = Split::train;
+  bool operator==(const EvaluationPlace&) const = default;
+};
+
+struct RankCourse {
+  std::vector<EvaluationPlace> evaluations;
+  size_t trained = 0;
+};
+
+RankCourse course_of(const RankSeen& rank) {
+  RankCourse course;
+  for (const auto& pass : rank.passes) {
+    if (pass.training) {
+      course.trained += pass.batches.size();
+    } else {
+      course.evaluations.push_back({course.trained, pass.split});
+    }
+  }
+  return course;
+}
+
+bool passes_by(const RankCourse& rank, const EvaluationPlace& place) {
+  if (std::ranges::find(rank.evaluations, place) != rank.evaluations.end()) return false;
+  const auto later = [&](const EvaluationPlace& own) { return own.trained >= place.trained; };
+  return rank.trained > place.trained || std::ranges::any_of(rank.evaluations, later);
+}
+
+}  // namespace
+
+std::optional<std::string> first_evaluation_not_shared(const Run& run) {
+  std::vector<RankCourse> courses;
+  for (const auto& rank : run.ranks) courses.push_back(course_of(rank));
+  std::optional<EvaluationPlace> first;
+  for (const auto& mine : courses) {
+    for (const auto& place : mine.evaluations) {
+      if (place.split == Split::train || (first && first->trained <= place.trained)) continue;
+      if (std::ranges::any_of(courses, [&](const RankCourse& c) { return passes_by(c, place); }))
+        first = place;
+    }
+  }
+  if (!first) return std::nullopt;
+  return first->split == Split::test ? "test_by_some_ranks" : "validation_by_some_ranks";
+}
+
 std::optional<std::string> first_call_left_out(const Run& run) {
   std::vector<Milestones> all;
   for (const auto& rank : run.ranks) all.push_back(milestones_of(rank));

@@ -29,6 +29,11 @@ std::string name_of(Phase phase);
 /// they part elsewhere.
 std::optional<std::string> first_call_not_shared(const Run& run);
 
+/// The first evaluation that some rank goes through and another passes by: it trains on, or
+/// evaluates something else. What blame tables call it, "validation_by_some_ranks"; nothing if
+/// there is none. A rank that leaves the program passes by nothing.
+std::optional<std::string> first_evaluation_not_shared(const Run& run);
+
 /// print0 follows each evaluation, and save0 ends the program. Such a call that some rank left out
 /// when it went on or home; nothing where all calls are there, or all are made in another way.
 std::optional<std::string> first_call_left_out(const Run& run);

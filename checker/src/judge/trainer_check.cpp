@@ -18,7 +18,10 @@ namespace checker {
 
 namespace {
 
-bool not_started(const Symptom& symptom) { return symptom.kind == FindingKind::not_started; }
+// Such a symptom is no reason for what comes later.
+bool explains_nothing(const Symptom& symptom) {
+  return symptom.kind == FindingKind::not_started || symptom.kind == FindingKind::note;
+}
 
 bool is_not_started(const Finding& finding) { return finding.kind == FindingKind::not_started; }
 
@@ -67,14 +70,14 @@ Symptoms judge_world(const RunContext& context) {
   rules.look(rules::Stage::numbers, context, symptoms);
   // A TODO that is not started yet is no reason to hang or to die.
   const size_t before_trouble = symptoms.size();
-  if (std::ranges::all_of(symptoms, not_started)) {
+  if (std::ranges::all_of(symptoms, explains_nothing)) {
     rules::trouble(context, symptoms);
   } else {
     rules::aftermath(context, symptoms);
   }
   // Else what came later tells nothing.
   if (symptoms.size() == before_trouble) rules.look(rules::Stage::results, context, symptoms);
-  if (std::ranges::all_of(symptoms, not_started))
+  if (std::ranges::all_of(symptoms, explains_nothing))
     rules.look(rules::Stage::whole, context, symptoms);
   return symptoms;
 }

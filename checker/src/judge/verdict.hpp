@@ -19,6 +19,7 @@ enum class FindingKind {
   mistake,      ///< the program does something that is not right
   not_started,  ///< the program does what the exercise does before this TODO, and nothing else
   crash,        ///< a rank died, hung or never ended
+  note,         ///< the program does something that a teacher may allow: nothing is wrong with it
 };
 
 /// One reason why a TODO is wrong.
@@ -39,8 +40,9 @@ struct Verdict {
   int todo = 0;
   State state = State::not_judged;
   std::vector<Finding> findings;
-  std::string reason;    ///< of not_judged: "waits for TODO 5", "needs a Slurm"
-  bool untried = false;  ///< not_judged, because it could not be tried here
+  std::string reason;            ///< of not_judged: "waits for TODO 5", "needs a Slurm"
+  bool untried = false;          ///< not_judged, because it could not be tried here
+  std::vector<Finding> notes{};  ///< what a teacher decides
 };
 
 /// The compiler's first error, at the student's line.

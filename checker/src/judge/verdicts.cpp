@@ -33,7 +33,9 @@ class Verdicts {
   Verdicts(const Course& course, const Findings& findings, const std::set<int>& untouched,
            bool cut_off)
       : course_(course), untouched_(untouched), cut_off_(cut_off) {
-    for (const auto& finding : findings) found_[finding.todo].push_back(finding);
+    for (const auto& finding : findings) {
+      (is(finding, FindingKind::note) ? notes_ : found_)[finding.todo].push_back(finding);
+    }
   }
 
   Verdict of(int todo) const {
@@ -54,6 +56,7 @@ class Verdicts {
       verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
       verdict.reason = "the run did not come that far";
     }
+    if (const auto notes = notes_.find(todo); notes != notes_.end()) verdict.notes = notes->second;
     return verdict;
   }
 
@@ -93,7 +96,7 @@ class Verdicts {
   const Course& course_;
   const std::set<int>& untouched_;
   bool cut_off_;
-  FindingsByTodo found_;
+  FindingsByTodo found_, notes_;
 };
 
 }  // namespace

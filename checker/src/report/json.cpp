@@ -26,13 +26,11 @@ Finding to_finding(const json& value) {
 }
 
 json from_verdict(const Verdict& verdict) {
-  json findings = json::array();
+  json findings = json::array(), notes = json::array();
   for (const auto& finding : verdict.findings) findings.push_back(from_finding(finding));
-  return {{"todo", verdict.todo},
-          {"state", name_of(verdict.state)},
-          {"findings", findings},
-          {"reason", verdict.reason},
-          {"untried", verdict.untried}};
+  for (const auto& note : verdict.notes) notes.push_back(from_finding(note));
+  return {{"todo", verdict.todo}, {"state", name_of(verdict.state)}, {"findings", findings},
+          {"notes", notes},       {"reason", verdict.reason},        {"untried", verdict.untried}};
 }
 
 Verdict to_verdict(const json& value) {
@@ -44,6 +42,7 @@ Verdict to_verdict(const json& value) {
                   .reason = value.at("reason").get<std::string>(),
                   .untried = value.at("untried").get<bool>()};
   for (const auto& finding : value.at("findings")) verdict.findings.push_back(to_finding(finding));
+  for (const auto& note : value.at("notes")) verdict.notes.push_back(to_finding(note));
   return verdict;
 }
 

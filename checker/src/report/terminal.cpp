@@ -60,6 +60,8 @@ void append_verdict(std::vector<std::string>& lines, const Verdict& verdict, con
                     const Course& course, const Look& look) {
   const auto& todo = course.todos.at(verdict.todo);
   append(lines, todo_lines(todo, verdict.state, note_on(verdict, todo, report), look));
+  for (const auto& note : verdict.notes)
+    append(lines, paragraphs("Note: " + note.what + " " + note.why, detail, look));
   const bool last = &verdict == &report.verdicts.back();
   for (const auto& finding : verdict.findings) {
     const bool first = &finding == report.first_finding();

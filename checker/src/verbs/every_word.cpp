@@ -20,6 +20,8 @@ void EveryWord::add(const SampleResult& result) {
             << finding.what << "\n    " << finding.why << "\n";
       for (const auto& line : finding.evidence) file_ << "    - " << line << "\n";
     }
+    for (const auto& note : verdict.notes)
+      file_ << "  " << note.id << " (note)\n    " << note.what << "\n    " << note.why << "\n";
   }
   file_.flush();
 }

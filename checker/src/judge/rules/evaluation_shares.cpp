@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "judge/rules/shares.hpp"
 
@@ -29,6 +30,17 @@ class EvaluationShares : public Shares {
     return true;
   }
 
+  // How many of the split's samples some rank was given, used or not.
+  size_t fetched() const {
+    std::set<uint64_t> all;
+    for (const auto& rank : context_.run().ranks) {
+      for (const auto& fetch : rank.fetches) {
+        if (fetch.split == split_) all.insert(fetch.ids.begin(), fetch.ids.end());
+      }
+    }
+    return all.size();
+  }
+
   bool judge(const std::vector<const Pass*>& passes) {
     auto evidence = ids_by_rank(passes);
     if (copied(passes, 0)) {
@@ -48,6 +60,12 @@ class EvaluationShares : public Shares {
     } else {
       symptom.id = name_of(split_) + "_left_out";
       evidence.push_back({"only", {{"count", counts.size()}}});
+      if (fetched() >= size_) {
+        symptom.variant = "fetched";
+        symptom.blame = {"evaluation_loop." + name_of(split_)};
+      } else if (const auto problem = sampler_problem(context_, split_)) {
+        evidence.push_back(problem->seen);
+      }
     }
     symptom.evidence = std::move(evidence);
     add(std::move(symptom));
@@ -59,6 +77,13 @@ class EvaluationShares : public Shares {
 
 void evaluation_shares(const RunContext& context, Symptoms& symptoms) {
   if (!context.expects(feature::samplers)) return;
+  // Ranks that do not train alike do not evaluate alike either; that is told by the training.
+  const auto trained = [](const RankSeen& rank) { return rank.trainings().size(); };
+  const auto& ranks = context.run().ranks;
+  if (context.ended_well() &&
+      std::ranges::adjacent_find(ranks, std::ranges::not_equal_to(), trained) != ranks.end()) {
+    return;
+  }
   for (const auto split : {Split::validation, Split::test}) {
     EvaluationShares shares(context, split, symptoms);
     bool wrong = shares.out_of_range() || shares.by_some_ranks();

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "judge/rules/rules.hpp"
 
@@ -31,6 +33,7 @@ class Gradients {
   void judge() {
     size_t steps = 0;
     for (const auto& rank : context_.truth.ranks) steps = std::max(steps, rank.steps.size());
+    rates_are_scaled_ = scaled_rates();
     for (size_t t = 0; t < steps; ++t) {
       if (apart(t) || wrong_gradients(t) || wrong_rates(t) || wrong_update(t)) return;
     }
@@ -92,11 +95,36 @@ class Gradients {
       evidence.push_back({"only_these", {{"names", list + (names.size() > 4 ? " ..." : "")}}});
       if (reading == kOther) reading = kSome;
     }
+    if (ddp_ && (reading == kLocal || reading == kOther) && partly_averaged(ranks, t)) return true;
     const bool not_started = reading == kLocal && !any_collective();
     add({.id = std::string(reading),
          .evidence = std::move(evidence),
          .kind = not_started ? FindingKind::not_started : FindingKind::mistake,
          .deviation = ddp_ ? example->mean : example->local},
+        t);
+    return true;
+  }
+
+  // Over some ranks only, or in some steps only; adds what was seen.
+  bool partly_averaged(const std::vector<size_t>& ranks, size_t t) {
+    const auto& step = context_.truth.ranks[ranks[0]].steps[t];
+    if (step.mean_over.size() > 1) {
+      add({.id = "gradients_averaged_over_some_ranks",
+           .evidence = {{"mean_of", {{"rank", ranks[0]}, {"group", ranks_value(step.mean_over)}}}},
+           .deviation = step.mean},
+          t);
+      return true;
+    }
+    size_t apart = 0, all = 0;
+    for (const auto& other : context_.truth.ranks[ranks[0]].steps) {
+      if (!other.known) continue;
+      ++all;
+      if (other.mean > context_.gradient_tolerance()) ++apart;
+    }
+    if (step.mean_over.empty() || apart == all) return false;
+    add({.id = "gradients_averaged_in_some_steps",
+         .evidence = {{"steps_apart", {{"apart", apart}, {"all", all}}}},
+         .deviation = step.mean},
         t);
     return true;
   }
@@ -107,7 +135,30 @@ class Gradients {
                                [](const RankSeen& rank) { return !rank.collectives.empty(); });
   }
 
+  // Many scale the rate with the number of ranks; whether that is right, a teacher decides.
+  bool scaled_rates() {
+    const double world = static_cast<double>(context_.world());
+    std::set<double> factors;
+    for (const auto& rank : context_.truth.ranks) {
+      for (const auto& step : rank.steps) factors.insert(step.rate_factor);
+    }
+    if (factors.empty() || context_.world() == 1) return false;
+    const auto all_are = [&](double factor) {
+      return std::abs(*factors.begin() / factor - 1) <= context_.gradient_tolerance() &&
+             std::abs(*factors.rbegin() / factor - 1) <= context_.gradient_tolerance();
+    };
+    const bool root = all_are(std::sqrt(world));
+    if (!root && !all_are(world)) return false;
+    add({.id = "learning_rate_scaled",
+         .evidence = {{"scaled", {{"factor", digits(*factors.begin())}}}},
+         .variant = root ? "root" : "",
+         .kind = FindingKind::note},
+        0);
+    return true;
+  }
+
   bool wrong_rates(size_t t) {
+    if (rates_are_scaled_) return false;
     for (const auto& [rank, step] : at(t)) {
       if (step->rates <= context_.tolerance()) continue;
       add({.id = "learning_rate_not_the_schedules",
@@ -141,6 +192,7 @@ class Gradients {
   const RunContext& context_;
   Symptoms& symptoms_;
   bool ddp_;
+  bool rates_are_scaled_ = false;
 };
 
 }  // namespace

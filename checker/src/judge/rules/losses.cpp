@@ -45,6 +45,7 @@ std::string reading(double value, const std::vector<Totals>& ranks, size_t rank,
     all.count += part.count;
     means += part.mean();
   }
+  if (near(value, all.mean())) return "got_mean_of_what_was_used";
   if (near(value, ranks[rank].mean())) return "got_own_mean";
   if (near(value, means / world)) return "got_mean_of_means";
   if (near(value, means)) return "got_sum_of_means";
@@ -124,9 +125,25 @@ class Losses {
       if (place < reported.size()) {
         seen_loss.name = reading(reported[place], totals, rank, context_.loss_tolerance());
         seen_loss.values["got"] = digits(reported[place]);
+        seen_loss.values["used"] = samples_in(passes);
+        seen_loss.values["size"] = context_.size_of(passes.front()->split);
       }
       evidence_.push_back(std::move(seen_loss));
+      if (!training && in_training_mode(seen, *passes[rank]))
+        evidence_.push_back({"in_training_mode", {{"rank", rank}}});
     }
+  }
+
+  static bool in_training_mode(const RankSeen& rank, const Pass& pass) {
+    return std::ranges::any_of(pass.batches, [&](const BatchSeen& batch) {
+      return batch.forward && rank.forwards[*batch.forward].training;
+    });
+  }
+
+  static size_t samples_in(const std::vector<const Pass*>& passes) {
+    size_t samples = 0;
+    for (const auto* pass : passes) samples += pass->ids().size();
+    return samples;
   }
 
   // Then a loss that is missing was not printed, which is another rule's.

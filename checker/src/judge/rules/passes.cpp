@@ -157,7 +157,8 @@ bool right_sampler(const RunContext& context, Split split) {
       return deals_rightly(context, rank, split, *sampler);
     });
     if (found == made.end()) return false;
-    if (split == Split::train && seed && *seed != (*found)->seed) return false;
+    if ((*found)->shuffle == 0) continue;
+    if (seed && *seed != (*found)->seed) return false;
     seed = (*found)->seed;
   }
   return true;

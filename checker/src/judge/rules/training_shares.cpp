@@ -10,6 +10,21 @@ class TrainingShares : public Shares {
  public:
   using Shares::Shares;
 
+  // Where every rank came to its end, all train equally often.
+  bool by_some_ranks() {
+    if (!context_.ended_well()) return false;
+    size_t most = 0;
+    for (const auto& rank : context_.run().ranks) most = std::max(most, rank.trainings().size());
+    std::vector<size_t> without;
+    for (size_t rank = 0; rank < context_.world(); ++rank) {
+      if (context_.run().ranks[rank].trainings().size() < most) without.push_back(rank);
+    }
+    if (without.empty()) return false;
+    add({.id = "training_by_some_ranks",
+         .evidence = {{"trains_less", {{"ranks", ranks_value(without)}}}}});
+    return true;
+  }
+
   bool judge(size_t epoch, const std::vector<const Pass*>& passes) {
     const auto evidence = ids_by_rank(passes);
     if (copied(passes, context_.plan.batch_size)) {
@@ -144,7 +159,7 @@ class TrainingShares : public Shares {
 void training_shares(const RunContext& context, Symptoms& symptoms) {
   if (!context.expects(feature::samplers)) return;
   TrainingShares shares(context, Split::train, symptoms);
-  if (shares.out_of_range()) return;
+  if (shares.out_of_range() || shares.by_some_ranks()) return;
   const auto epochs = whole_trainings(context);
   for (size_t epoch = 0; epoch < epochs.size(); ++epoch) {
     if (shares.judge(epoch, epochs[epoch])) return;

@@ -102,6 +102,7 @@ class Trouble {
   // the reason why others wait.
   std::vector<std::string> blame() const {
     std::vector<std::string> entries;
+    if (const auto evaluation = first_evaluation_not_shared(run_)) entries.push_back(*evaluation);
     if (const auto call = first_call_left_out(run_)) entries.push_back(*call);
     for (const auto& rank : run_.ranks) {
       if (has_left(rank)) entries.push_back(name_of(phase_of_leaving(rank)));
