@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,17 @@ std::string words(std::mt19937_64& random, size_t count) {
   return text + '\n';
 }
 
+// Whether all samples are distinct, of this text and of those before: a judge recognises them by
+// their inputs. text: words of one letter.
+bool adds_new_samples(const std::string& text, size_t stride, std::set<std::string>& samples) {
+  auto all = samples;
+  for (size_t from = 0; 2 * (from + kSequence) <= text.size(); from += stride) {
+    if (!all.insert(text.substr(2 * from, 2 * kSequence)).second) return false;
+  }
+  samples = std::move(all);
+  return true;
+}
+
 void write_file(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path);
   file << text;
@@ -58,11 +70,17 @@ std::vector<std::string> make_secret(uint64_t seed, const std::filesystem::path&
   const auto data = folder / "data";
   std::filesystem::create_directories(data);
   const auto pick = [&](const std::array<size_t, 3>& sizes) { return sizes[below(random, 3)]; };
+  std::set<std::string> samples;
   // All on one line, whose end counts as a word.
-  const auto text = [&](size_t tokens) { return words(random, tokens - 1); };
-  write_file(data / "train.txt", text((pick(kTrain) - 1) * kStride + kSequence + 1));
-  write_file(data / "valid.txt", text(pick(kValidation) * kSequence + 1));
-  write_file(data / "test.txt", text(pick(kTest) * kSequence + 1));
+  const auto text = [&](size_t tokens, size_t stride) {
+    for (;;) {
+      auto drawn = words(random, tokens - 1);
+      if (adds_new_samples(drawn, stride, samples)) return drawn;
+    }
+  };
+  write_file(data / "train.txt", text((pick(kTrain) - 1) * kStride + kSequence + 1, kStride));
+  write_file(data / "valid.txt", text(pick(kValidation) * kSequence + 1, kSequence));
+  write_file(data / "test.txt", text(pick(kTest) * kSequence + 1, kSequence));
   const auto config = folder / "secret.yaml";
   write_file(config,
              "base: laptop\nepochs: 3\nbatch_size: 3\n"

@@ -76,6 +76,7 @@ void hold_against(SampleResult& result, const Report& report, const Course& cour
     return;
   }
   const auto own = [&](int todo) {
+    if (std::ranges::find(sample.or_todos, todo) != sample.or_todos.end()) return true;
     return sample.todo == 0  // any of the step's
                ? std::ranges::find(sample.step->todos, todo) != sample.step->todos.end()
                : course.todos.at(todo).shows_in == course.todos.at(sample.todo).shows_in;
@@ -247,6 +248,24 @@ std::string Sample::title() const {
 std::vector<Sample> catalogue_samples(const Course& course,
                                       const std::vector<CatalogueEntry>& catalogue) {
   return Samples(course, catalogue).make();
+}
+
+std::vector<Sample> whole_samples(const Course& course, const std::vector<WholeProgram>& programs) {
+  std::vector<Sample> samples;
+  for (const auto& program : programs) {
+    auto files = rendered(course, *program.step, program.job, Rendering::student);
+    std::ranges::find(files, program.file, &NamedText::name)->text = program.text;
+    samples.push_back({.todo = program.wrong ? program.todo : program.step->todos.front(),
+                       .or_todos = program.or_todos,
+                       .name = program.name,
+                       .files = std::move(files),
+                       .wanted = program.wrong ? Expectation::rejected : Expectation::accepted,
+                       .form = Form::student,
+                       .step = program.step,
+                       .job = program.job,
+                       .words = program.why});
+  }
+  return samples;
 }
 
 void judge_samples(const Project& project, const Course& course, const std::vector<Sample>& samples,

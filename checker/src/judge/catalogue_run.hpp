@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "course/catalogue.hpp"
+#include "course/whole_programs.hpp"
 #include "judge/build_cache.hpp"
 #include "judge/check.hpp"
 
@@ -25,7 +26,8 @@ enum class Form {
 };
 
 struct Sample {
-  int todo = 0;  ///< 0: of no one in particular
+  int todo = 0;                 ///< 0: of no one in particular
+  std::vector<int> or_todos{};  ///< may be blamed in its place
   std::string name;
   std::vector<NamedText> files;  ///< the job script, or the program's files, that with main() first
   Expectation wanted = Expectation::rejected;
@@ -61,6 +63,9 @@ struct SampleResult {
 /// in both forms; unfinished work as a student's. Forms of a program follow each other.
 std::vector<Sample> catalogue_samples(const Course& course,
                                       const std::vector<CatalogueEntry>& catalogue);
+
+/// Programs that are no edits, each as a student's file.
+std::vector<Sample> whole_samples(const Course& course, const std::vector<WholeProgram>& programs);
 
 /// Builds and judges them; told of each result as it comes. Of the options only device and build
 /// count.

@@ -65,6 +65,20 @@ void print_deviations(const std::vector<KeptResult>& results) {
   terminal::say(text.data());
 }
 
+// Those of the course, or the user's own.
+std::vector<Sample> all_samples(const cxxopts::ParseResult& parsed, const Course& course) {
+  if (parsed.count("programs")) {
+    return whole_samples(course, load_whole_programs(parsed["programs"].as<std::string>(), course));
+  }
+  if (parsed.count("catalogue")) {
+    return catalogue_samples(course, load_catalogue(parsed["catalogue"].as<std::string>(), course));
+  }
+  auto samples = catalogue_samples(course, load_catalogue(course));
+  for (auto& sample : whole_samples(course, load_whole_programs(course)))
+    samples.push_back(std::move(sample));
+  return samples;
+}
+
 // The samples that the options name.
 std::vector<Sample> chosen_samples(const cxxopts::ParseResult& parsed,
                                    std::vector<Sample> samples) {
@@ -116,6 +130,9 @@ cxxopts::Options verify_command() {
   options.add_options()("print", "Print the trainers and job scripts, and judge nothing");
   options.add_options()("catalogue",
                         "Entries of your own: a folder with wrong/NN.yaml and variants/NN.yaml",
+                        text(), "DIR");
+  options.add_options()("programs",
+                        "Whole programs of your own: folders with train.cpp and expected.yaml",
                         text(), "DIR");
   options.add_options()("device", "cpu over Gloo, or cuda over NCCL", text()->default_value("cpu"),
                         "NAME");
@@ -239,10 +256,7 @@ int run_verify(const Project& project, const Arguments& arguments) {
   if (!parsed) return 0;
   const auto course = load_course(
       project.chapters(), parsed->count("chapter") ? Chapters::with_tests : Chapters::published);
-  const auto catalogue = parsed->count("catalogue")
-                             ? load_catalogue((*parsed)["catalogue"].as<std::string>(), course)
-                             : load_catalogue(course);
-  auto samples = chosen_samples(*parsed, catalogue_samples(course, catalogue));
+  auto samples = chosen_samples(*parsed, all_samples(*parsed, course));
   if (parsed->count("record") && (parsed->count("task") || parsed->count("chapter"))) {
     throw UsageError(
         "--record is for the whole course on its own task: leave --task and --chapter out.");

@@ -36,6 +36,33 @@ TEST(Secret, IsTheSameForTheSameSeedAndDiffersOtherwise) {
   EXPECT_NE(files_in(one.path()).at("data/train.txt"), files_in(other.path()).at("data/train.txt"));
 }
 
+std::shared_ptr<Task> secret_task(uint64_t seed, const std::filesystem::path& folder) {
+  auto words = make_secret("language_model", seed, folder);
+  words.insert(words.begin(), "trainer");
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  return make_task(parse_options(static_cast<int>(arguments.size()), arguments.data()));
+}
+
+// By its samples' values a judge knows which ones a program used.
+TEST(Secret, SamplesAreDistinctAcrossSplits) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    const TemporaryFolder folder;
+    const auto task = secret_task(seed, folder.path());
+    std::set<std::vector<int64_t>> inputs;
+    size_t samples = 0;
+    for (const auto& split : task->splits()) {
+      auto dataset = task->dataset(split);
+      for (size_t id = 0; id < *dataset.size(); ++id, ++samples) {
+        const auto row = dataset.get_batch({id}).input[0].to(torch::kLong).flatten();
+        const auto* values = row.const_data_ptr<int64_t>();
+        inputs.insert({values, values + row.numel()});
+      }
+    }
+    EXPECT_EQ(inputs.size(), samples) << "seed " << seed;
+  }
+}
+
 TEST(Secret, SplitsHaveSizesThatNoWorldDividesAndRunsAreExact) {
   for (uint64_t seed = 0; seed < 8; ++seed) {
     const TemporaryFolder folder;

@@ -1,0 +1,71 @@
+// Programs that are no edits, and what they expect.
+#include "course/whole_programs.hpp"
+
+#include <gmock/gmock.h>
+
+#include "files.hpp"
+#include "judge/catalogue_run.hpp"
+#include "support/files.hpp"
+
+namespace checker {
+namespace {
+
+using testing::course;
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+
+class WholePrograms : public ::testing::Test {
+ protected:
+  void add(const std::string& name, const std::string& file, const std::string& expected) const {
+    write_file(folder_.path() / "1" / name / file, "the text of " + name);
+    write_file(folder_.path() / "1" / name / "expected.yaml", expected);
+  }
+  std::vector<WholeProgram> load() const { return load_whole_programs(folder_.path(), course()); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(WholePrograms, SayTheirStepAndTheirVerdict) {
+  add("b", "train.cpp", "{step: 4, verdict: wrong, todo: 8, or: [9], why: It sums.}");
+  add("a", "train.cpp", "{step: 06, verdict: right, why: It does all.}");
+  add("c", "07_multi_node.sbatch", "{step: 7, verdict: wrong, todo: 16, why: It starts none.}");
+  const auto programs = load();
+  ASSERT_EQ(programs.size(), 3U);
+  EXPECT_EQ(programs[0].name, "a");
+  EXPECT_FALSE(programs[0].wrong);
+  EXPECT_EQ(programs[0].step->label(), "06");
+  EXPECT_EQ(programs[1].todo, 8);
+  EXPECT_THAT(programs[1].or_todos, ElementsAre(9));
+  EXPECT_EQ(programs[1].text, "the text of b");
+  EXPECT_TRUE(programs[2].job);
+  const auto samples = whole_samples(course(), programs);
+  EXPECT_EQ(samples[0].wanted, Expectation::accepted);
+  EXPECT_EQ(samples[1].wanted, Expectation::rejected);
+  EXPECT_EQ(samples[1].files.front().text, "the text of b");
+  EXPECT_EQ(samples[1].form, Form::student);
+}
+
+TEST_F(WholePrograms, MistakesInThemAreErrorsWithFileAndLine) {
+  const auto error_with = [&](const std::string& expected) {
+    add("a", "train.cpp", expected);
+    return error_of([&] { load(); });
+  };
+  EXPECT_THAT(error_with("{step: 4, verdict: wrong, todo: 3, why: w}"),
+              HasSubstr("a/expected.yaml:1: step 04_ddp has no TODO 3"));
+  EXPECT_THAT(error_with("{step: 99, verdict: right, why: w}"), HasSubstr("there is no step 99"));
+  EXPECT_THAT(error_with("{step: 4, verdict: good, why: w}"), HasSubstr("wrong or right"));
+  EXPECT_THAT(error_with("{step: 4, verdict: wrong, why: w}"), HasSubstr("todo is missing"));
+  add("a", "train.cpp", "{step: 4, verdict: right, why: w}");
+  add("b", "other.cpp", "{step: 4, verdict: right, why: w}");
+  EXPECT_THAT(error_of([&] { load(); }), HasSubstr("no file of step 04_ddp here"));
+}
+
+TEST_F(WholePrograms, OfTheCourseFitIt) {
+  for (const auto& program : load_whole_programs(course())) {
+    EXPECT_FALSE(program.text.empty()) << program.name;
+  }
+}
+
+}  // namespace
+}  // namespace checker
