@@ -1,14 +1,15 @@
 // replay RESULT.json WORLD_FOLDER... -- trainer options: the oracle of the checker, a program of
 // its own so that the checker itself starts without torch.
-// replay --plan FOLDER TASK SEED NODES...: writes what a judged run does; NODES "0,0,1": of each
-// rank. replay --torch: the version of LibTorch, and the capability by which it chooses its kernels
-// here.
+// replay --plan FOLDER TASK SEED [KEY=VALUE...] NODES...: writes what a judged run does; KEY: of
+// the task's configuration; NODES "0,0,1": of each rank. replay --torch: the version of LibTorch,
+// and the capability by which it chooses its kernels here.
 #include <ATen/Version.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "plan.hpp"
 #include "process/served.hpp"
@@ -41,8 +42,14 @@ int run(int argc, char** argv) try {
     return 0;
   }
   if (argc > 4 && std::string_view(argv[1]) == "--plan") {
-    const std::vector<std::string> nodes(argv + 5, argv + argc);
-    replay::write_plan(argv[2], argv[3], std::stoull(argv[4]), nodes);
+    replay::Request request{.task = argv[3], .seed = std::stoull(argv[4])};
+    for (const std::string word : std::span(argv + 5, argv + argc)) {
+      const auto equals = word.find('=');
+      equals == word.npos
+          ? request.nodes.push_back(word)
+          : request.settings.push_back(word.substr(0, equals) + ": " + word.substr(equals + 1));
+    }
+    replay::write_plan(argv[2], request);
     return 0;
   }
   std::vector<std::string> own;

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -65,12 +66,27 @@ bool ranks_add_up(const tasks::Task& task, size_t batch_size) {
   return true;
 }
 
+// A configuration that starts from the secret's takes its place.
+void settle(std::vector<std::string>& options, const std::vector<std::string>& settings,
+            const std::filesystem::path& file) {
+  const auto config = std::ranges::find(options, "--config");
+  if (config == options.end()) throw tasks::Error("a secret has no --config to start from");
+  auto& path = *std::next(config);
+  std::ofstream out(file);
+  out << "base: " << std::filesystem::relative(path, file.parent_path()).string() << "\n";
+  for (const auto& line : settings) out << line << "\n";
+  out.close();
+  if (!out) throw tasks::Error("cannot write " + file.string());
+  path = file.string();
+}
+
 }  // namespace
 
-void write_plan(const std::filesystem::path& folder, const std::string& task, uint64_t seed,
-                std::span<const std::string> nodes) {
-  auto secret = tasks::make_secret(task, seed, folder);
+void write_plan(const std::filesystem::path& folder, const Request& request) {
+  const auto& task = request.task;
+  auto secret = tasks::make_secret(task, request.seed, folder);
   secret.insert(secret.begin(), {"--task", task});
+  if (!request.settings.empty()) settle(secret, request.settings, folder / "settings.yaml");
   const auto options = parsed(secret);
   const auto made = tasks::make_task(options);
   const auto batch_size = static_cast<size_t>(options.batch_size);
@@ -79,10 +95,11 @@ void write_plan(const std::filesystem::path& folder, const std::string& task, ui
     samples.push_back({split, *made->dataset(split).size()});
   }
   auto worlds = nlohmann::json::array();
-  for (const auto& world : nodes) worlds.push_back(numbers_in(world));
+  for (const auto& world : request.nodes) worlds.push_back(numbers_in(world));
   const nlohmann::json plan = {{"task", task},
                                {"options", secret},
                                {"epochs", options.epochs},
+                               {"max_steps", options.max_steps},
                                {"batch_size", options.batch_size},
                                {"samples", samples},
                                {"worlds", worlds},

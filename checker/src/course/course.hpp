@@ -41,6 +41,13 @@ enum class ProgramKind {
   plain,    ///< takes arguments, and prints what it should
 };
 
+/// Under which conditions a program is judged.
+struct Conditions {
+  std::vector<WorldShape> worlds;  ///< side by side
+  /// Of the task's configuration, beside what the task chooses itself: "epochs", "4".
+  std::vector<std::pair<std::string, std::string>> settings = {};
+};
+
 /// One numbered directory of the course.
 struct Step {
   std::string name;     ///< "02_setup"
@@ -53,7 +60,8 @@ struct Step {
   std::vector<std::string> given;  ///< features that its files have ready-made, as do later ones
   std::vector<std::string> files;  ///< the chapter's sources that it is made from
   ProgramKind kind = ProgramKind::trainer;
-  std::vector<WorldShape> worlds = {};  ///< in which its program is judged
+  /// A judgement draws one of these, or several.
+  std::vector<Conditions> conditions = {};
   // Of a plain program:
   std::vector<std::string> arguments = {};  ///< that it is judged with
   /// By world size: the text that each rank prints.
@@ -87,8 +95,9 @@ struct Chapter {
   std::string name;
   std::filesystem::path folder;
   std::vector<CourseFile> files;
-  std::string task;                ///< what trainers are judged with
-  std::vector<WorldShape> worlds;  ///< in which they are judged, unless a step says otherwise
+  std::string task;  ///< what trainers are judged with
+  /// Under which trainers are judged, unless a step says otherwise.
+  std::vector<Conditions> conditions;
   /// The rules that look at a run, by stage (see judge/rules/table.hpp), and where that is said.
   std::map<std::string, std::vector<std::string>> rules;
   std::string rules_place;

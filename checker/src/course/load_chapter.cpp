@@ -105,6 +105,29 @@ std::vector<WorldShape> read_worlds(const fs::path& file, const YAML::Node& node
   fail(file, nodes.Mark(), "worlds must be a list of worlds: the node of each rank.");
 }
 
+// {worlds: [...], settings: {epochs: 4}}
+std::vector<Conditions> read_plans(const fs::path& file, const YAML::Node& nodes) {
+  if (!nodes.IsSequence() || nodes.size() == 0)
+    fail(file, nodes.Mark(), "plans must be a list of plans: worlds and settings.");
+  std::vector<Conditions> plans;
+  for (const auto& node : nodes) {
+    const Mapping mapping(file, node, {"worlds", "settings"});
+    auto& plan = plans.emplace_back();
+    plan.worlds = read_worlds(file, mapping.node("worlds"));
+    if (!mapping.has("settings")) continue;
+    for (const auto& setting : mapping.node("settings"))
+      plan.settings.emplace_back(setting.first.as<std::string>(), setting.second.as<std::string>());
+  }
+  return plans;
+}
+
+// Either plans, or the worlds of the only one; nothing where there is neither.
+std::vector<Conditions> read_conditions(const fs::path& file, const Mapping& mapping) {
+  if (mapping.has("plans")) return read_plans(file, mapping.node("plans"));
+  if (!mapping.has("worlds")) return {};
+  return {{.worlds = read_worlds(file, mapping.node("worlds"))}};
+}
+
 std::map<std::string, std::vector<std::string>> read_rules(const fs::path& file,
                                                            const YAML::Node& node) try {
   return node.as<std::map<std::string, std::vector<std::string>>>();
@@ -126,7 +149,7 @@ void read_expected(const fs::path& file, const Mapping& mapping, Step& step) {
     fail(file, mapping.node("expected").Mark(),
          "expected must name, for each world size, what each rank prints.");
   }
-  for (const auto& world : step.worlds) {
+  for (const auto& world : step.conditions.front().worlds) {
     const auto found = step.expected.find(world.size());
     if (found != step.expected.end() && found->second.size() == world.size()) continue;
     fail(file, mapping.node("expected").Mark(),
@@ -141,13 +164,13 @@ class Reader {
 
   LoadedChapter read() {
     const Mapping settings(file_, read_yaml(file_),
-                           {"files", "steps", "task", "worlds", "blame", "rules"});
+                           {"files", "steps", "task", "worlds", "plans", "blame", "rules"});
     auto& chapter = loaded_.chapter;
     chapter = {.name = folder_.filename().string(),
                .folder = folder_,
                .files = read_files(file_, settings),
                .task = settings.has("task") ? settings.text("task") : "",
-               .worlds = read_worlds(file_, settings.node("worlds")),
+               .conditions = read_conditions(file_, settings),
                .rules = read_rules(file_, settings.node("rules")),
                .rules_place = place_of(file_, settings.node("rules").Mark()),
                .blame = read_blame(settings),
@@ -198,7 +221,7 @@ class Reader {
   Step read_step(const YAML::Node& node) const {
     const Mapping mapping(file_, node,
                           {"name", "parent", "title", "intro", "run", "todos", "given", "files",
-                           "kind", "worlds", "arguments", "expected"});
+                           "kind", "worlds", "plans", "arguments", "expected"});
     const auto parent = mapping.has("parent") ? mapping.line("parent") : before_;
     Step step{.name = mapping.line("name"),
               .chapter = loaded_.chapter.name,
@@ -211,8 +234,11 @@ class Reader {
                                             : std::vector<std::string>{},
               .files = files_of_step(file_, mapping, loaded_.chapter.files),
               .kind = kind_of(file_, mapping),
-              .worlds = mapping.has("worlds") ? read_worlds(file_, mapping.node("worlds"))
-                                              : loaded_.chapter.worlds};
+              .conditions = read_conditions(file_, mapping)};
+    if (step.conditions.empty()) step.conditions = loaded_.chapter.conditions;
+    if (step.conditions.empty()) {
+      fail(file_, node.Mark(), "a step needs worlds or plans, of its own or of its chapter.");
+    }
     if (step.kind == ProgramKind::plain) read_expected(file_, mapping, step);
     if (step.kind == ProgramKind::trainer && loaded_.chapter.task.empty()) {
       fail(file_, node.Mark(), "a trainer is judged with a task; the chapter names none.");

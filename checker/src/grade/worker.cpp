@@ -166,6 +166,7 @@ class Worker {
     options.hand_in = &hand_in;
     options.box = box_;
     options.worlds = task_.worlds;
+    options.plans = kPlans;
     options.keep = (place / "runs").string();
     options.on_stage = [&](std::string_view stage) {
       say({{"stage", step.label() + " " + std::string(stage)}});

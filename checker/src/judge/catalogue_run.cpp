@@ -227,6 +227,7 @@ SampleResult judge(const Project& project, const Course& course, const Sample& s
   CheckOptions options;
   options.device = how.device;
   options.task = how.task;
+  options.plans = how.plans;
   options.program = piece.program.string();
   options.student = sample.form == Form::student;
   if (sample.job) options.job_script = sample.files.front().text;

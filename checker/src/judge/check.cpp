@@ -14,6 +14,7 @@
 #include "process/build.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
+#include "support/text.hpp"
 
 namespace checker {
 
@@ -24,6 +25,10 @@ namespace {
 double since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
+
+constexpr const char* kDropout = "dropout";
+// From one plan to the next: it divides no number of plans that a chapter would have.
+constexpr size_t kStride = 5;
 
 // Where a judgement works, and on what.
 struct Work {
@@ -38,7 +43,8 @@ class Check {
         course_(course),
         step_(step),
         options_(options),
-        submission_(project, course, step, options) {
+        submission_(project, course, step, options),
+        seed_(options.seed != 0 ? options.seed : fresh_seed()) {
     report_.step = step.name;
     report_.solution = options.solution;
   }
@@ -56,11 +62,9 @@ class Check {
     report_.build_seconds = since(begin_build);
     const auto begin = std::chrono::steady_clock::now();
     const TemporaryFolder temporary;
-    Work work;
-    work.folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
-    work.plan = plan_in(work.folder);
-    if (options_.job_script.empty()) judge_trainer(work, untouched);
-    if (!job.empty()) judge_job(work, job, untouched);
+    const auto folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
+    if (options_.job_script.empty()) judge_trainer(folder, untouched);
+    if (!job.empty()) judge_job({folder, plan_in(folder, 0, seed_)}, job, untouched);
     not_checked();
     report_.judge_seconds = since(begin);
     return report_;
@@ -126,6 +130,34 @@ class Check {
     }
   }
 
+  // Under one plan after the other, until one shows a mistake.
+  void judge_trainer(const fs::path& folder, const std::set<int>& untouched) {
+    const size_t known = step_.conditions.size();
+    // A step with a job script is rehearsed as a job: its program was judged in the steps before.
+    const size_t plans = only_the_job() ? 1 : std::min(options_.plans, known);
+    for (size_t number = 0; number < plans; ++number) {
+      const size_t drawn = only_the_job() ? 0 : (seed_ + number * kStride) % known;
+      report_.conditions = in_words(step_.conditions.at(drawn));
+      const auto own = number == 0 ? folder : folder / ("plan-" + std::to_string(number + 1));
+      judge_trainer(Work{own, plan_in(own, drawn, seed_ + number)}, untouched);
+      if (std::ranges::any_of(report_.verdicts, [](const Verdict& verdict) {
+            return verdict.state == State::wrong || verdict.state == State::open;
+          })) {
+        return;
+      }
+    }
+  }
+
+  // As options of the trainer, where they are such.
+  static std::string in_words(const Conditions& conditions) {
+    std::string text;
+    for (const auto& [key, value] : conditions.settings) {
+      text += (text.empty() ? "" : " ") + (key == kDropout ? key : "--" + replaced(key, "_", "-")) +
+              " " + value;
+    }
+    return text;
+  }
+
   void judge_trainer(const Work& work, const std::set<int>& untouched) {
     const auto checked = check_trainer(project_, course_, step_,
                                        {.program = fs::absolute(program_),
@@ -138,11 +170,13 @@ class Check {
                                         .servers = options_.servers,
                                         .on_stage = [&](std::string_view text) { stage(text); }});
     report_.timeline = checked.timeline;
-    report_.largest_deviation = checked.largest_deviation;
-    report_.disagreements = checked.disagreements;
+    report_.largest_deviation = std::max(report_.largest_deviation, checked.largest_deviation);
+    report_.disagreements.insert(report_.disagreements.end(), checked.disagreements.begin(),
+                                 checked.disagreements.end());
     report_.verdicts = to_verdicts(course_, step_, course_.todos_of(step_, false), checked.findings,
                                    untouched, checked.cut_off);
-    for (const auto& [todo, reason] : checked.unjudged) leave_unjudged(todo, reason);
+    unjudged_.insert(unjudged_.end(), checked.unjudged.begin(), checked.unjudged.end());
+    for (const auto& [todo, reason] : unjudged_) leave_unjudged(todo, reason);
   }
 
   // What was not found wrong is not right either. todo: 0 for all.
@@ -186,17 +220,23 @@ class Check {
 
   std::optional<std::string> job_impossible() const { return job_check_impossible(project_); }
 
-  // folder: where the plan's data lie.
-  Plan plan_in(const fs::path& folder) {
-    auto worlds = worlds_for(step_, options_.worlds, options_.device != "cpu");
+  // folder: where the plan's data lie. number: of the step's plans.
+  Plan plan_in(const fs::path& folder, size_t number, uint64_t seed) {
+    const bool on_gpus = options_.device != "cpu";
+    const auto& conditions = step_.conditions.at(number);
+    auto worlds = worlds_for(conditions, options_.worlds, on_gpus);
     report_.not_checked = std::move(worlds.not_checked);
     if (step_.kind == ProgramKind::plain) return plain_plan(step_, worlds.shapes);
-    return make_plan(
-        project_.build / "bin" / "replay",
-        {.task = options_.task.empty() ? course_.chapter_of(step_).task : options_.task,
-         .seed = options_.seed != 0 ? options_.seed : fresh_seed(),
-         .worlds = worlds.shapes},
-        folder, options_.servers);
+    const auto& task = course_.chapter_of(step_).task;
+    PlanRequest request{.task = options_.task.empty() ? task : options_.task,
+                        .seed = seed,
+                        .worlds = worlds.shapes,
+                        .settings = conditions.settings};
+    // Of random numbers on GPUs the replay knows nothing, and other tasks have other settings.
+    std::erase_if(request.settings, [&](const auto& setting) {
+      return setting.first == kDropout && (on_gpus || request.task != task);
+    });
+    return make_plan(project_.build / "bin" / "replay", request, folder, options_.servers);
   }
 
   void not_checked() {
@@ -212,7 +252,9 @@ class Check {
   const Step& step_;
   const CheckOptions& options_;
   const Submission submission_;
+  const uint64_t seed_;
   fs::path program_;
+  std::vector<Unjudged> unjudged_;
   Report report_;
 };
 

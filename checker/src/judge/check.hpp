@@ -27,11 +27,15 @@ struct HandIn {
   std::function<std::optional<CompileError>()> build;
 };
 
+/// Of a step's plans, where a verdict counts: when a class is graded, and when the judge is tried.
+constexpr size_t kPlans = 3;
+
 struct CheckOptions {
   bool solution = false;         ///< judge the reference
   std::string device = "cpu";    ///< "cpu" over Gloo, "cuda" over NCCL
   std::vector<int> worlds = {};  ///< their sizes; empty: those of the chapter
   std::string task;              ///< to be judged with; empty: the chapter's
+  size_t plans = 1;     ///< of the step's plans so many are tried, until one shows a mistake
   uint64_t seed = 0;    ///< of the data; 0: another one each time (verify: added to each name)
   bool build = true;    ///< false: judge what was built before
   std::string program;  ///< judge this program instead of a step's target; implies !build

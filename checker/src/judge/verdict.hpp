@@ -71,6 +71,7 @@ struct Report {
   std::vector<Verdict> verdicts;  ///< of the step's own TODOs, in order; then of earlier ones that
                                   ///< this program no longer fulfils
   std::optional<CompileError> compile_error;
+  std::string conditions;                ///< of the run that was judged: "--epochs 4, dropout 0.2"
   std::vector<std::string> not_checked;  ///< "NCCL: there is no GPU here", a line each
   /// The largest relative deviation of a gradient, a parameter or a loss from what the replay
   /// gives, of all that rules look at.

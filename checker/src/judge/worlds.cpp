@@ -9,22 +9,23 @@ namespace checker {
 
 namespace {
 
-std::vector<WorldShape> asked_for(const Step& step, const std::vector<int>& sizes) {
-  if (sizes.empty()) return step.worlds;
+std::vector<WorldShape> asked_for(const Conditions& conditions, const std::vector<int>& sizes) {
+  if (sizes.empty()) return conditions.worlds;
   std::vector<WorldShape> all;
   for (const int size : sizes) {
     const auto world = static_cast<size_t>(size);
-    const auto known = std::ranges::find(step.worlds, world, &WorldShape::size);
-    all.push_back(known != step.worlds.end() ? *known
-                                             : WorldShape{.nodes = std::vector<size_t>(world)});
+    const auto known = std::ranges::find(conditions.worlds, world, &WorldShape::size);
+    all.push_back(known != conditions.worlds.end()
+                      ? *known
+                      : WorldShape{.nodes = std::vector<size_t>(world)});
   }
   return all;
 }
 
 }  // namespace
 
-Worlds worlds_for(const Step& step, const std::vector<int>& sizes, bool on_gpus) {
-  Worlds worlds{.shapes = asked_for(step, sizes), .not_checked = {}};
+Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes, bool on_gpus) {
+  Worlds worlds{.shapes = asked_for(conditions, sizes), .not_checked = {}};
   if (!on_gpus) return worlds;
   const size_t gpus = gpus_here();
   std::erase_if(worlds.shapes, [&](WorldShape& world) {

@@ -12,9 +12,9 @@ struct Worlds {
   std::vector<std::string> not_checked;  ///< which ones cannot be tried here, and why
 };
 
-/// sizes: as asked for; empty: those of the step, which also says which worlds pretend several
+/// sizes: as asked for; empty: those of the conditions, which also say which worlds pretend several
 /// nodes or form a mesh. On GPUs each rank needs one of its own, and all are on this node. Throws
 /// Error where no world can be tried.
-Worlds worlds_for(const Step& step, const std::vector<int>& sizes, bool on_gpus);
+Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes, bool on_gpus);
 
 }  // namespace checker

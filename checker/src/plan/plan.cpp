@@ -26,6 +26,7 @@ Plan plan_from(const json& value, const std::vector<WorldShape>& worlds) {
   Plan plan{.task = value.at("task"),
             .options = value.at("options"),
             .epochs = value.at("epochs"),
+            .max_steps = value.at("max_steps"),
             .batch_size = value.at("batch_size"),
             .samples = value.at("samples"),
             .worlds = {},
@@ -80,6 +81,9 @@ Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& r
   Command command;
   command.arguments = {replay_program.string(), "--plan", own.string(), request.task,
                        std::to_string(request.seed)};
+  for (const auto& [key, text] : request.settings) {
+    command.arguments.push_back(key + "=" + text);
+  }
   for (const auto& world : request.worlds) {
     command.arguments.push_back(in_one_word(world.nodes));
   }

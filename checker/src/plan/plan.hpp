@@ -18,8 +18,8 @@ constexpr const char* kPlanFolder = "secret";
 
 struct Plan {
   std::string task;
-  std::vector<std::string> options;  ///< the trainer's
-  size_t epochs = 0;
+  std::vector<std::string> options;                       ///< the trainer's
+  size_t epochs = 0, max_steps = 0;                       ///< max_steps: 0: no limit
   size_t batch_size = 0;                                  ///< samples in a rank's batch
   std::vector<std::pair<std::string, uint64_t>> samples;  ///< of each split, in the task's order
   std::vector<std::vector<RankPlace>> worlds;             ///< side by side; the places of the ranks
@@ -34,6 +34,8 @@ struct PlanRequest {
   std::string task;
   uint64_t seed = 0;  ///< the same seed gives the same plan and data
   std::vector<WorldShape> worlds;
+  /// Of the task's configuration, in place of those that the task chooses.
+  std::vector<std::pair<std::string, std::string>> settings = {};
 };
 
 /// The places of a world's ranks. In a mesh the first dimension's coordinate changes fastest with

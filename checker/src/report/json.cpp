@@ -78,6 +78,7 @@ std::string to_json(const Report& report) {
   json value{{"step", report.step},
              {"solution", report.solution},
              {"verdicts", json::array()},
+             {"conditions", report.conditions},
              {"not_checked", report.not_checked},
              {"build_seconds", report.build_seconds},
              {"judge_seconds", report.judge_seconds}};
@@ -106,6 +107,7 @@ Report report_from_json(std::string_view text) try {
   if (const auto timeline = value.find("timeline"); timeline != value.end()) {
     report.timeline = to_timeline(*timeline);
   }
+  report.conditions = value.at("conditions").get<std::string>();
   report.not_checked = value.at("not_checked").get<std::vector<std::string>>();
   report.build_seconds = value.at("build_seconds").get<double>();
   report.judge_seconds = value.at("judge_seconds").get<double>();

@@ -99,6 +99,10 @@ std::vector<std::string> report_lines(const Report& report, const Course& course
   for (const auto& verdict : report.verdicts) {
     append_verdict(lines, verdict, report, course, look);
   }
+  if (report.first_finding() && !report.conditions.empty()) {
+    lines.emplace_back();
+    append(lines, hanging_line("This run: " + report.conditions, 2, look));
+  }
   if (report.not_checked.empty()) return lines;
   lines.emplace_back();
   lines.emplace_back("  Not checked:");

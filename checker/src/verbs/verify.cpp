@@ -123,6 +123,10 @@ cxxopts::Options verify_command() {
                         cxxopts::value<uint64_t>()->default_value("0"), "N");
   options.add_options()("task", "Judge trainers on another task's data and model; keeps no results",
                         text(), "NAME");
+  options.add_options()("plans",
+                        "Try so many of a step's plans, until one shows a mistake (default: 3, "
+                        "with --quick 1)",
+                        cxxopts::value<size_t>(), "N");
   options.add_options()("shard", "Only the I-th of N parts", text(), "I/N");
   options.add_options()("record", "Write the results into the catalogue's results.tsv");
   options.add_options()("words", "Write every word of every finding into a file", text(), "FILE");
@@ -187,6 +191,9 @@ class Verification {
     how_.device = device_;
     how_.build = parsed.count("no-build") == 0;
     how_.seed = parsed["seed"].as<uint64_t>();
+    how_.plans = parsed.count("plans")   ? parsed["plans"].as<size_t>()
+                 : parsed.count("quick") ? 1
+                                         : kPlans;
     if (!keeps_) how_.task = parsed["task"].as<std::string>();
     if (parsed.count("words")) words_.emplace(parsed["words"].as<std::string>());
   }

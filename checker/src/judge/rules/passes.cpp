@@ -91,6 +91,30 @@ size_t batches_without_a_step(const RankSeen& rank, const Pass& pass) {
   return &pass == rank.trainings().back() && idle < most ? 0 : idle;
 }
 
+namespace {
+
+size_t batches_trained(const RankSeen& rank) {
+  size_t batches = 0;
+  for (const auto* pass : rank.trainings()) batches += pass->batches.size();
+  return batches;
+}
+
+}  // namespace
+
+bool reached_the_limit(const RunContext& context, const RankSeen& rank) {
+  const size_t limit = context.plan.max_steps;
+  return limit > 0 && (batches_trained(rank) == limit || rank.steps.size() == limit);
+}
+
+bool passed_the_limit(const RunContext& context, const RankSeen& rank) {
+  const size_t limit = context.plan.max_steps;
+  return limit > 0 && batches_trained(rank) > limit && rank.steps.size() > limit;
+}
+
+size_t epochs_to_train(const RunContext& context, const RankSeen& rank) {
+  return reached_the_limit(context, rank) ? rank.trainings().size() : context.plan.epochs;
+}
+
 size_t epochs_trained(const RunContext& context) {
   size_t epochs = SIZE_MAX;
   for (const auto& rank : context.run().ranks) {

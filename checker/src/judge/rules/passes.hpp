@@ -26,6 +26,15 @@ std::vector<std::vector<const Pass*>> whole_evaluations(const RunContext& contex
 /// that remain at the end of the training are too few for one, and do not count.
 size_t batches_without_a_step(const RankSeen& rank, const Pass& pass);
 
+/// Whether a rank stopped where --max-steps says, which may be in the midst of an epoch.
+bool reached_the_limit(const RunContext& context, const RankSeen& rank);
+
+/// Whether a rank went on beyond that.
+bool passed_the_limit(const RunContext& context, const RankSeen& rank);
+
+/// How many epochs a rank has to train: fewer than --epochs where it stopped at the limit.
+size_t epochs_to_train(const RunContext& context, const RankSeen& rank);
+
 /// How many epochs every rank has begun to train.
 size_t epochs_trained(const RunContext& context);
 

@@ -48,7 +48,8 @@ std::optional<Misuse> misuse_of(const RankSeen& rank, size_t planned_epochs) {
 
 void purposes(const RunContext& context, Symptoms& symptoms) {
   for (size_t number = 0; number < context.world(); ++number) {
-    const auto misuse = misuse_of(context.run().ranks[number], context.plan.epochs);
+    const auto& rank = context.run().ranks[number];
+    const auto misuse = misuse_of(rank, epochs_to_train(context, rank));
     if (!misuse) continue;
     auto values = context.values();
     values["meant"] = name_of(misuse->meant);

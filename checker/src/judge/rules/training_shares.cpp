@@ -40,7 +40,8 @@ class TrainingShares : public Shares {
       return true;
     }
     return uneven(passes, evidence) || other_batches(passes) || without_steps(passes) ||
-           left_out(counts, evidence) || unshuffled(epoch, passes, evidence);
+           (!ends_at_the_limit(passes) && left_out(counts, evidence)) ||
+           unshuffled(epoch, passes, evidence);
   }
 
  private:
@@ -130,6 +131,11 @@ class TrainingShares : public Shares {
   // Where the share is right, the loop makes something else of it.
   std::string loop_or(const char* otherwise) const {
     return right_sampler(context_, split_) ? "loop" : otherwise;
+  }
+
+  bool ends_at_the_limit(const std::vector<const Pass*>& passes) const {
+    const auto& rank = context_.run().ranks.front();
+    return reached_the_limit(context_, rank) && passes.front() == rank.trainings().back();
   }
 
   bool left_out(const std::map<uint64_t, size_t>& counts, std::vector<EvidenceLine> evidence) {

@@ -4,6 +4,7 @@
 #include "judge/collectives.hpp"
 #include "judge/departure.hpp"
 #include "judge/phases.hpp"
+#include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
@@ -94,7 +95,8 @@ class Trouble {
   // Where a rank was when it left. After the last epoch that is the program's end, come too early.
   Phase phase_of_leaving(const RankSeen& rank) const {
     const auto validations = rank.evaluations(Split::validation);
-    const bool trained = !validations.empty() && validations.back()->epoch == context_.plan.epochs;
+    const bool trained =
+        !validations.empty() && validations.back()->epoch == rules::epochs_to_train(context_, rank);
     return rank.shutdown_event || trained ? Phase::leaving : last_phase(rank);
   }
 

@@ -30,12 +30,14 @@ EvidenceLine work_of(const RankSeen& rank, size_t number) {
 
 bool lacks(const RunContext& context, const RankSeen& rank, Split split) {
   if (split == Split::test) return epochs_evaluated(rank, split) == 0;
-  if (split == Split::validation) return epochs_evaluated(rank, split) != context.plan.epochs;
+  if (split == Split::validation)
+    return epochs_evaluated(rank, split) != epochs_to_train(context, rank);
   const auto without_step = [&](const Pass* pass) {
     return batches_without_a_step(rank, *pass) > 0;
   };
   const auto passes = rank.trainings();
-  return passes.size() != context.plan.epochs || std::ranges::any_of(passes, without_step);
+  return passes.size() != epochs_to_train(context, rank) ||
+         std::ranges::any_of(passes, without_step);
 }
 
 constexpr Split kSplits[] = {Split::train, Split::validation, Split::test};
@@ -59,6 +61,17 @@ std::string blame(const RunContext& context) {
 
 void whole(const RunContext& context, Symptoms& symptoms) {
   if (!context.run().result.success()) return;
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    const auto& seen = context.run().ranks[rank];
+    if (!passed_the_limit(context, seen)) continue;
+    Symptom beyond{.id = "more_steps_than_asked",
+                   .values = context.values(),
+                   .evidence = {{"beyond", {{"rank", rank}, {"steps", seen.steps.size()}}}},
+                   .blame = {"loop"}};
+    beyond.values["limit"] = context.plan.max_steps;
+    symptoms.push_back(std::move(beyond));
+    return;
+  }
   Symptom symptom{.id = "cut_short", .values = context.values()};
   symptom.values["epochs"] = context.plan.epochs;
   for (size_t rank = 0; rank < context.world(); ++rank) {
