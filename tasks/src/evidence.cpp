@@ -112,6 +112,13 @@ void begins(const Task& task) {
   });
 }
 
+void run_planned(int64_t world_size, int64_t total_steps) {
+  if (!recording::enabled()) return;
+  recording::record_one(Kind::progress, instrumentation::ProgressRecord{
+                                            .world_size = static_cast<uint64_t>(world_size),
+                                            .total_steps = static_cast<uint64_t>(total_steps)});
+}
+
 void model_made(const std::shared_ptr<Model>& model) {
   if (!recording::enabled()) return;
   all_made().push_back({.model = model, .versions = versions_of(*model)});

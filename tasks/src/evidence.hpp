@@ -18,6 +18,8 @@ Payload samples_of(Split split, c10::ArrayRef<size_t> indices);
 
 /// The names of the task's splits and metrics, once.
 void begins(const Task& task);
+/// Progress has planned a run.
+void run_planned(int64_t world_size, int64_t total_steps);
 /// make_model returns this.
 void model_made(const std::shared_ptr<Model>& model);
 /// A dataset of this size has fetched these samples.

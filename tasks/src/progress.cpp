@@ -34,6 +34,7 @@ Progress::Progress(const Options& options, size_t train_size)
   }
   total_steps_ = options.epochs * steps_per_epoch_;
   if (max_steps_ > 0) total_steps_ = std::min(total_steps_, max_steps_);
+  evidence::run_planned(world_size_, total_steps_);
 }
 
 Progress::~Progress() { clear(); }

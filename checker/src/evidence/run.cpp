@@ -99,6 +99,10 @@ class Interpreter {
       case Kind::saved:
         if (event.head<uint64_t>() == 1U) rank_.saves.push_back(place);
         return;
+      case Kind::progress:
+        if (const auto plan = event.head<format::ProgressRecord>())
+          rank_.planned_world = plan->world_size;
+        return;
       case Kind::device:
         rank_.devices.push_back(event.payload);
         return;

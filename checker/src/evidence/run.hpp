@@ -135,6 +135,7 @@ struct RankSeen {
   std::vector<BuffersSeen> buffers;
   std::vector<PhaseSeen> phases;
   std::vector<ForwardSeen> forwards;
+  std::optional<uint64_t> planned_world;     ///< the world size that the last Progress planned with
   std::vector<double> reported;              ///< the mean losses
   std::vector<ReportSeen> reports;           ///< the same, with their metrics
   std::vector<std::string> splits, metrics;  ///< the names of the task's

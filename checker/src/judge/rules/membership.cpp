@@ -44,6 +44,21 @@ EvidenceLine groups_of(const RankSeen& rank) {
   return {groups.empty() ? "none" : "groups", {{"rank", rank.place.rank}, {"groups", groups}}};
 }
 
+// Progress asks the process group how many ranks share the work. Made before setup(), it plans for
+// one rank: too many steps, and learning rates that follow from them.
+void plans_for_the_world(const RunContext& context, Symptoms& symptoms) {
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    const auto planned = context.run().ranks[rank].planned_world;
+    if (!planned || *planned == context.world()) continue;
+    auto values = context.values();
+    values["planned"] = *planned;
+    symptoms.push_back({.id = "setup_too_late",
+                        .values = values,
+                        .evidence = {{"planned_for", {{"rank", rank}}}}});
+    return;
+  }
+}
+
 // On GPUs each rank works on one of its own, whatever the launcher's numbers.
 void own_device(const RunContext& context, Symptoms& symptoms) {
   for (size_t a = 0; a < context.world(); ++a) {
@@ -72,6 +87,7 @@ void membership(const RunContext& context, Symptoms& symptoms) {
   }
   if (symptom.evidence.empty()) {
     stays_member(context, symptoms);
+    if (symptoms.empty()) plans_for_the_world(context, symptoms);
     return own_device(context, symptoms);
   }
   // A process that dies before it joins has a better reason than that it did not join.

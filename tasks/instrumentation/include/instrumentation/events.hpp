@@ -68,6 +68,7 @@ enum class Kind : uint16_t {
                    ///< their place in the model as uint64 (kUnknownPlace: not of that model)
   generator = 42,  ///< before a forward pass in training, if it has changed: the state of torch's
                    ///< generator of random numbers
+  progress = 43,   ///< a trainer plans its steps: ProgressRecord
 };
 
 struct GroupRecord {
@@ -149,6 +150,11 @@ struct SampleRecord {
 constexpr uint64_t kUnknownPlace = ~uint64_t{0};
 struct SteppingRecord {
   uint64_t model;  ///< by its number in this process, from 0; kUnknownPlace: none of the task's
+};
+
+struct ProgressRecord {
+  uint64_t world_size;   ///< with which it plans
+  uint64_t total_steps;  ///< of the run
 };
 
 struct LossRecord {
