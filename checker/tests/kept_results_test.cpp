@@ -135,19 +135,25 @@ std::string row(const std::string& label, const std::vector<KeptResult>& results
 TEST(PublishedResults, AreOfEveryProgramAndMakeTheReadmesTable) {
   const auto all = KeptResults(published_results(project())).all();
   std::set<std::string> judged, wanted;
-  std::vector<KeptResult> solutions, students, unfinished, jobs;
+  std::vector<KeptResult> solutions, students, unfinished, jobs, rounds;
   for (const auto& result : all) {
     if (result.device != "cpu") continue;
     judged.insert(std::to_string(result.todo) + " " + result.name + " " + result.form);
-    auto& part = result.kind == "job"        ? jobs
+    auto& part = result.form == "whole"      ? rounds
+                 : result.kind == "job"      ? jobs
                  : result.wanted == "states" ? unfinished
                  : result.form == "solution" ? solutions
                                              : students;
     part.push_back(result);
   }
-  for (const auto& sample : samples()) {
+  auto programs = samples();
+  for (auto& sample : whole_samples(course(), load_whole_programs(course())))
+    programs.push_back(std::move(sample));
+  for (const auto& sample : programs) {
     wanted.insert(std::to_string(sample.todo) + " " + sample.name + " " +
-                  (sample.form == Form::student ? "student" : "solution"));
+                  (sample.form == Form::whole     ? "whole"
+                   : sample.form == Form::student ? "student"
+                                                  : "solution"));
   }
   for (const auto& name : wanted) {
     EXPECT_TRUE(judged.contains(name))
@@ -160,7 +166,8 @@ TEST(PublishedResults, AreOfEveryProgramAndMakeTheReadmesTable) {
   for (const auto& line : {row("trainers, by what they do alone", solutions),
                            row("trainers, as students' files", students),
                            row("unfinished exercises, the state of every TODO", unfinished),
-                           row("job scripts under Slurm, both ways", jobs)}) {
+                           row("job scripts under Slurm, both ways", jobs),
+                           row("whole programs by authors who had not seen the rules", rounds)}) {
     EXPECT_NE(readme.find(line), readme.npos) << "README.md lacks this line: " << line;
   }
 }

@@ -43,7 +43,7 @@ TEST_F(WholePrograms, SayTheirStepAndTheirVerdict) {
   EXPECT_EQ(samples[0].wanted, Expectation::accepted);
   EXPECT_EQ(samples[1].wanted, Expectation::rejected);
   EXPECT_EQ(samples[1].files.front().text, "the text of b");
-  EXPECT_EQ(samples[1].form, Form::student);
+  EXPECT_EQ(samples[1].form, Form::whole);
 }
 
 TEST_F(WholePrograms, MistakesInThemAreErrorsWithFileAndLine) {

@@ -178,8 +178,8 @@ TEST(Recording, TellsWhatATaskWasMadeToDo) {
                           Kind::model, Kind::generator, Kind::forward, Kind::targets, Kind::loss,
                           Kind::backward, Kind::forward, Kind::targets, Kind::loss, Kind::stepping,
                           Kind::learning_rates, Kind::values, Kind::gradients, Kind::stepping,
-                          Kind::learning_rates, Kind::values, Kind::gradients, Kind::reported,
-                          Kind::reported));
+                          Kind::learning_rates, Kind::values, Kind::gradients, Kind::progress,
+                          Kind::reported, Kind::reported));
   EXPECT_EQ(of[Kind::splits][0].payload, "train\nvalidation\ntest");
   EXPECT_THAT(of[Kind::fetch][0].numbers<uint64_t>(), ElementsAre(1, 1, 2));  // validation: 1, 2
   EXPECT_EQ(of[Kind::device][0].payload, "cpu");

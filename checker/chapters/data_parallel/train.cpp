@@ -60,7 +60,7 @@ tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& opt
 // Returns the score over a whole split.
 tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {  //@evaluate
   const torch::NoGradGuard no_grad;
-  model->eval();
+  model->eval();  //@evaluate.mode
   auto totals = task.no_totals(device);  //@evaluate.totals
   for (auto& batch : loader) {  //@evaluate.batches
     const auto [input, target] = batch.to(device);  //@evaluate.take

@@ -229,7 +229,7 @@ SampleResult judge(const Project& project, const Course& course, const Sample& s
   options.task = how.task;
   options.plans = how.plans;
   options.program = piece.program.string();
-  options.student = sample.form == Form::student;
+  options.student = sample.form != Form::solution;
   if (sample.job) options.job_script = sample.files.front().text;
   // Its own, so that the same program gets the same verdict from one day to the next.
   options.seed =
@@ -261,7 +261,7 @@ std::vector<Sample> whole_samples(const Course& course, const std::vector<WholeP
                        .name = program.name,
                        .files = std::move(files),
                        .wanted = program.wrong ? Expectation::rejected : Expectation::accepted,
-                       .form = Form::student,
+                       .form = Form::whole,
                        .step = program.step,
                        .job = program.job,
                        .words = program.why});

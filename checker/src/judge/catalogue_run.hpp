@@ -23,6 +23,7 @@ enum class Expectation {
 enum class Form {
   solution,  ///< by what it does alone
   student,   ///< as a student's file, with the comments of the step's TODOs
+  whole,     ///< a file that somebody wrote, as a student's
 };
 
 struct Sample {

@@ -22,7 +22,9 @@ constexpr const char* kHeader =
     "rightly\tdeviation\tfindings\tkey\t"
     "commit\n";
 
-const char* form_name(Form form) { return form == Form::student ? "student" : "solution"; }
+const char* form_name(Form form) {
+  return form == Form::student ? "student" : form == Form::whole ? "whole" : "solution";
+}
 
 std::string wanted_name(Expectation wanted) {
   if (wanted == Expectation::states) return "states";

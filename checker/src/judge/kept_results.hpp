@@ -15,7 +15,7 @@ namespace checker {
 struct KeptResult {
   int todo = 0;
   std::string name;
-  std::string form;    ///< "solution", "student"
+  std::string form;    ///< "solution", "student", "whole"
   std::string device;  ///< "cpu", "cuda"
   std::string kind;    ///< "trainer", "job"
   std::string wanted;  ///< "rejected", "accepted", "states"

@@ -60,8 +60,8 @@ class EvaluationShares : public Shares {
     } else {
       symptom.id = name_of(split_) + "_left_out";
       evidence.push_back({"only", {{"count", counts.size()}}});
-      if (fetched() >= size_) {
-        symptom.variant = "fetched";
+      if (fetched() >= size_ || right_sampler(context_, split_)) {
+        symptom.variant = "loop";
         symptom.blame = {"evaluation_loop." + name_of(split_)};
       } else if (const auto problem = sampler_problem(context_, split_)) {
         evidence.push_back(problem->seen);

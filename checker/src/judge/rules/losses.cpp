@@ -125,12 +125,17 @@ class Losses {
       if (place < reported.size()) {
         seen_loss.name = reading(reported[place], totals, rank, context_.loss_tolerance());
         seen_loss.values["got"] = digits(reported[place]);
-        seen_loss.values["used"] = samples_in(passes);
-        seen_loss.values["size"] = context_.size_of(passes.front()->split);
+        const auto used = samples_in(passes), size = context_.size_of(passes.front()->split);
+        // It is the mean that it should be, of what was computed; then the losses are other ones.
+        if (used == size && seen_loss.name == "got_mean_of_what_was_used") seen_loss.name = "got";
+        seen_loss.values["used"] = used;
+        seen_loss.values["size"] = size;
       }
       evidence_.push_back(std::move(seen_loss));
-      if (!training && in_training_mode(seen, *passes[rank]))
+      if (!training && in_training_mode(seen, *passes[rank])) {
         evidence_.push_back({"in_training_mode", {{"rank", rank}}});
+        in_training_mode_ = true;
+      }
     }
   }
 
@@ -176,6 +181,7 @@ class Losses {
     symptoms_.push_back({.id = id,
                          .values = values,
                          .evidence = std::move(evidence_),
+                         .variant = in_training_mode_ ? "training_mode" : "",
                          .kind = not_started() ? FindingKind::not_started : FindingKind::mistake,
                          .deviation = deciding_});
   }
@@ -183,6 +189,7 @@ class Losses {
   const RunContext& context_;
   Symptoms& symptoms_;
   size_t training_ = 0, evaluation_ = 0;
+  bool in_training_mode_ = false;
   bool own_shares_only_ = true;  ///< each wrong loss is that of the rank's own share
   double largest_ = 0, deciding_ = 0;
   std::optional<size_t> silent_;  ///< the first rank that reports nothing

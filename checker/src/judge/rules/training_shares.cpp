@@ -21,7 +21,8 @@ class TrainingShares : public Shares {
     }
     if (without.empty()) return false;
     add({.id = "training_by_some_ranks",
-         .evidence = {{"trains_less", {{"ranks", ranks_value(without)}}}}});
+         .values = {{"ranks", ranks_value(without)}},
+         .evidence = {{"trains_less", {}}}});
     return true;
   }
 
