@@ -1,0 +1,83 @@
+#include "arithmetic.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace replay {
+
+using checker::TensorSeen;
+
+double finite(double value) { return std::isfinite(value) ? value : 1e300; }
+
+bool in_range(const std::vector<uint64_t>& ids, size_t size) {
+  return std::ranges::all_of(ids, [&](uint64_t id) { return id < size; });
+}
+
+Flat plus(Flat a, const Flat& b) {
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+Flat scaled(Flat values, double factor) {
+  for (auto& value : values) value *= factor;
+  return values;
+}
+
+double rates_deviation(const Flat& got, const Flat& expected) {
+  if (expected.empty() || got.size() % expected.size() != 0) return finite(NAN);
+  Flat all;
+  while (all.size() < got.size()) all.insert(all.end(), expected.begin(), expected.end());
+  return finite(deviation(got, all));
+}
+
+double common_factor(const Flat& got, const Flat& expected) {
+  if (got.empty() || expected.empty() || expected[0] == 0) return 0;
+  const double factor = got[0] / expected[0];
+  return rates_deviation(got, scaled(expected, factor)) < kSame ? factor : 0;
+}
+
+void keep_stepped(Flat& gradients, const std::vector<bool>& stepped,
+                  const std::vector<TensorSeen>& parameters) {
+  size_t from = 0;
+  for (size_t i = 0; i < std::min(stepped.size(), parameters.size()); ++i) {
+    const size_t end = std::min(from + parameters[i].elements, gradients.size());
+    if (!stepped[i]) std::fill(gradients.begin() + from, gradients.begin() + end, 0.0);
+    from = end;
+  }
+}
+
+std::vector<std::string> names_apart(const Flat& got, const Flat& mean,
+                                     const std::vector<TensorSeen>& parameters) {
+  std::vector<std::string> names;
+  double scale = 0;
+  for (const double value : mean) scale = std::max(scale, std::abs(value));
+  size_t from = 0;
+  for (const auto& parameter : parameters) {
+    for (size_t i = from; i < std::min({from + parameter.elements, got.size(), mean.size()}); ++i) {
+      if (std::abs(got[i] - mean[i]) > 1e-7 * scale) {
+        names.push_back(parameter.name);
+        break;
+      }
+    }
+    from += parameter.elements;
+  }
+  return names;
+}
+
+std::vector<size_t> ranks_averaged(const Flat& got, const std::vector<Flat>& local, size_t own) {
+  for (size_t chosen = 1; chosen + 1 < size_t{1} << local.size(); ++chosen) {
+    if ((chosen >> own & 1) == 0) continue;
+    std::vector<size_t> ranks;
+    Flat sum(got.size(), 0.0);
+    for (size_t rank = 0; rank < local.size(); ++rank) {
+      if ((chosen >> rank & 1) == 0) continue;
+      ranks.push_back(rank);
+      sum = plus(std::move(sum), local[rank]);
+    }
+    const Flat mean = scaled(std::move(sum), 1 / static_cast<double>(ranks.size()));
+    if (deviation(got, mean) < kSame) return ranks;
+  }
+  return {};
+}
+
+}  // namespace replay
