@@ -34,6 +34,29 @@ TEST(Plan, SaysWhatARunDoes) {
   EXPECT_EQ(plan_of("language_model", 7, other).samples, plan.samples);
 }
 
+// What a chapter's plan says comes before what the task chooses; the data stay the same.
+TEST(Plan, TakesSettings) {
+  const TemporaryFolder folder, own;
+  const auto plan = make_plan(
+      fs::path(PROGRAM_FOLDER) / "replay",
+      {.task = "language_model",
+       .seed = 7,
+       .worlds = {{{0}}},
+       .settings = {{"epochs", "5"}, {"batch_size", "2"}, {"max_steps", "17"}, {"dropout", "0.2"}}},
+      folder.path(), nullptr);
+  EXPECT_EQ(plan.epochs, 5U);
+  EXPECT_EQ(plan.batch_size, 2U);
+  EXPECT_EQ(plan.max_steps, 17U);
+  EXPECT_EQ(plan.samples, plan_of("language_model", 7, own).samples);
+  EXPECT_THROW(make_plan(fs::path(PROGRAM_FOLDER) / "replay",
+                         {.task = "language_model",
+                          .seed = 7,
+                          .worlds = {{{0}}},
+                          .settings = {{"no_such_key", "1"}}},
+                         folder.path(), nullptr),
+               Error);
+}
+
 // Batch normalisation looks at the whole batch: two ranks are not one with twice the batch.
 TEST(Plan, KnowsWhetherRanksAddUp) {
   const TemporaryFolder words, points;
