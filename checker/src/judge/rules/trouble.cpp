@@ -89,12 +89,20 @@ class Trouble {
     return waiting_in(run_.ranks[rank]) == collective;
   }
 
-  static Phase last_phase(const RankSeen& rank) { return phase_at(rank, rank.log.events.size()); }
+  // Where a rank was before it left, if it left because it was failing.
+  Phase last_phase(const RankSeen& rank) const {
+    const bool failing = rank.shutdown_event && !rank.result.exit.success() &&
+                         !worked_after_leaving(rank) && !has_trained(rank);
+    return phase_at(rank, failing ? *rank.shutdown_event : rank.log.events.size());
+  }
+
+  bool has_trained(const RankSeen& rank) const {
+    return rank.passes_over(Split::validation).size() == context_.plan.epochs;
+  }
 
   // Where a rank was when it left. After the last epoch that is the program's end, come too early.
   Phase phase_of_leaving(const RankSeen& rank) const {
-    const bool trained = rank.passes_over(Split::validation).size() == context_.plan.epochs;
-    return rank.shutdown_event || trained ? Phase::leaving : last_phase(rank);
+    return rank.shutdown_event || has_trained(rank) ? Phase::leaving : last_phase(rank);
   }
 
   // The places that tell which TODO it is. A call that was left out comes first; one that left is
@@ -154,8 +162,9 @@ class Trouble {
   Symptom died(size_t rank) const {
     const auto& seen = run_.ranks[rank];
     const auto phase = last_phase(seen);
-    std::vector<EvidenceLine> evidence{{"world", {}}};
+    std::vector<EvidenceLine> evidence;
     add_last_words(seen, "it_said_small", evidence);
+    evidence.push_back({"world", {}});
     const auto mismatch = find_mismatch(run_, false);
     if (mismatch) {
       for (auto& line : seen_of(context_, *mismatch)) evidence.push_back(std::move(line));
@@ -166,7 +175,7 @@ class Trouble {
     symptom.values["doing"] = phrase(name_of(phase));
     symptom.values["how"] = seen.result.exit.describe();
     if (!mismatch) symptom.blame = {name_of(phase)};
-    if (!mismatch && seen.shutdown_event) {
+    if (!mismatch && worked_after_leaving(seen)) {
       symptom.id = "work_after_leaving";
       symptom.variant = "died";
       symptom.blame = {"work_after_leaving"};
