@@ -34,10 +34,9 @@ class Trouble {
     const auto rank = first_that_died();
     if (!rank) return {};
     const auto& seen = run_.ranks[*rank];
-    std::vector<EvidenceLine> lines{{"then_died",
-                                     {{"rank", *rank},
-                                      {"doing", phrase(name_of(last_phase(seen)))},
-                                      {"how", seen.result.exit.describe()}}}};
+    std::vector<EvidenceLine> lines{
+        {"then_died",
+         {{"rank", *rank}, {"doing", doing(seen)}, {"how", seen.result.exit.describe()}}}};
     add_last_words(seen, "it_said", lines);
     return lines;
   }
@@ -82,7 +81,7 @@ class Trouble {
     if (has_left(seen)) return {"has_left", {{"rank", rank}}};
     if (seen.result.exit.success() && !seen.result.ended_by_us)
       return {"has_ended", {{"rank", rank}}};
-    return {"in_no_collective", {{"rank", rank}, {"doing", phrase(name_of(last_phase(seen)))}}};
+    return {"in_no_collective", {{"rank", rank}, {"doing", doing(seen)}}};
   }
 
   bool waits_in(size_t rank, const CollectiveSeen* collective) const {
@@ -94,6 +93,11 @@ class Trouble {
     const bool failing = rank.shutdown_event && !rank.result.exit.success() &&
                          !worked_after_leaving(rank) && !has_trained(rank);
     return phase_at(rank, failing ? *rank.shutdown_event : rank.log.events.size());
+  }
+
+  Value doing(const RankSeen& rank) const {
+    const bool left_early = worked_after_leaving(rank) && !has_trained(rank);
+    return phrase(left_early ? "left_the_group" : name_of(last_phase(rank)));
   }
 
   bool has_trained(const RankSeen& rank) const {
@@ -172,7 +176,7 @@ class Trouble {
     Symptom symptom =
         crash(mismatch ? "dies_of_mismatched_collectives" : "dies", std::move(evidence));
     symptom.values["rank"] = rank;
-    symptom.values["doing"] = phrase(name_of(phase));
+    symptom.values["doing"] = doing(seen);
     symptom.values["how"] = seen.result.exit.describe();
     if (!mismatch) symptom.blame = {name_of(phase)};
     if (!mismatch && worked_after_leaving(seen)) {
