@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "course/render.hpp"
+#include "evidence/collective_kinds.hpp"
 #include "files.hpp"
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
@@ -74,6 +75,44 @@ TEST(Collectives, AreDescribedAsTheCourseSaysThem) {
   other.call.reduce_op = 255;
   EXPECT_EQ(describe(other), "broadcast of 3 float32 from rank 1");
   EXPECT_EQ(difference(seen, other), "kind");
+}
+
+CollectiveSeen moving(CollectiveKind kind, int8_t type, uint64_t elements, size_t event) {
+  CollectiveSeen seen;
+  seen.call.op_type = static_cast<uint8_t>(kind);
+  seen.call.reduce_op = kind == CollectiveKind::all_reduce ? 0 : 255;
+  seen.call.scalar_type = type;
+  seen.call.root = kind == CollectiveKind::broadcast ? 0 : -1;
+  seen.call.elements = elements;
+  seen.event = event;
+  return seen;
+}
+
+TEST(Collectives, OfTheModelAreCalledSo) {
+  using instrumentation::Phase;
+  RankSeen rank;
+  rank.model = {{.name = "a", .elements = 900},
+                {.name = "b", .elements = 70},
+                {.name = "c", .elements = 3},
+                {.name = "mean", .buffer = true, .elements = 5}};
+  rank.phases = {{{.phase = Phase::data, .split = 0, .step = 1}, 10},
+                 {{.phase = Phase::backward, .split = 0, .step = 1}, 20},
+                 {{.phase = Phase::optimizer, .split = 0, .step = 1}, 30}};
+  const auto all = CollectiveKind::all_reduce, from = CollectiveKind::broadcast;
+  const auto said = [&](const CollectiveSeen& seen) { return describe(rank, seen); };
+  EXPECT_EQ(said(moving(all, 7, 973, 25)),
+            "the model's gradients (all_reduce of 973 float64 (SUM))");
+  EXPECT_EQ(said(moving(all, 7, 73, 25)), "the model's gradients (all_reduce of 73 float64 (SUM))");
+  EXPECT_EQ(said(moving(from, 7, 978, 5)),
+            "the model's parameters (broadcast of 978 float64 from rank 0)");
+  // Another place, type or size, or one that a loss may have as well.
+  for (const auto& other :
+       {moving(all, 7, 973, 35), moving(all, 6, 973, 25), moving(all, 7, 903, 25),
+        moving(all, 7, 978, 25), moving(from, 7, 978, 15)}) {
+    EXPECT_EQ(said(other), describe(other));
+  }
+  rank.model.push_back({.name = "d", .elements = 2});
+  EXPECT_EQ(said(moving(all, 7, 2, 25)), "all_reduce of 2 float64 (SUM)");
 }
 
 // A feature's name misspelt in a rule would be blamed on no TODO at all.

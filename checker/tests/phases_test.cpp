@@ -1,6 +1,7 @@
 // Where ranks part, and what they leave out.
 #include <gtest/gtest.h>
 
+#include "judge/departure.hpp"
 #include "judge/phases.hpp"
 
 namespace checker {
@@ -91,6 +92,34 @@ TEST(Divergence, FindsTheEvaluationThatARankPassesBy) {
 TEST(Divergence, WhoHasNotComeThatFarPassesNothingBy) {
   EXPECT_EQ(evaluation({"ttvttv", "ttv"}), std::nullopt);
   EXPECT_EQ(evaluation({"ttv", "tt"}), std::nullopt);
+}
+
+// An object that leaves the group does so when an exception passes it as well: the failure comes
+// first then.
+TEST(Departure, WorkAfterLeavingIsToldFromLeavingForAFailure) {
+  auto rank = rank_that("tv", true);
+  EXPECT_FALSE(worked_after_leaving(rank));
+  EXPECT_FALSE(worked_after_leaving(rank_that("tv")));
+  rank.errors = {"error: something else"};
+  EXPECT_FALSE(worked_after_leaving(rank));
+  rank.errors = {"error: There is no process group any more: destroy_process_group() ..."};
+  EXPECT_TRUE(worked_after_leaving(rank));
+  auto printed = rank_that("tvp");
+  printed.shutdown_event = 1;
+  EXPECT_TRUE(worked_after_leaving(printed));
+}
+
+TEST(Departure, LastWordsAreThoseOfTheException) {
+  RankSeen rank;
+  rank.errors = {"terminate called after throwing an instance of 'gloo::EnforceNotMet'",
+                 "  what():  [enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 8 vs 4",
+                 "*** Aborted at 1700000000"};
+  EXPECT_EQ(last_words(rank),
+            "[enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 8 vs 4");
+  rank.errors.insert(rank.errors.begin(), "error: no such file");
+  EXPECT_EQ(last_words(rank), "no such file");
+  rank.errors = {"first", "last"};
+  EXPECT_EQ(last_words(rank), "last");
 }
 
 }  // namespace

@@ -120,6 +120,29 @@ TEST(ReportLines, ACompileErrorStandsAlone) {
 )");
 }
 
+TEST(ReportLines, ACompileErrorThatIsUnderstoodHasItsTodoAndASentence) {
+  auto report = sampler_report();
+  report.compile_error = {.where = "steps/03_sampler/train.cpp:31:5",
+                          .message = "no matching constructor",
+                          .source = "    DistributedSampler s;\n    ^",
+                          .todo = 4,
+                          .what = "DistributedSampler takes two arguments.",
+                          .fix = "Write the options in braces."};
+  EXPECT_EQ(text_of(report_lines(report, course(), {.width = 60})),
+            R"(✗ steps/03_sampler/train.cpp:31:5 does not compile:
+  TODO 4  Make a DistributedSampler for each split
+
+  DistributedSampler takes two arguments.
+  Write the options in braces.
+
+  The compiler says:
+  no matching constructor
+
+      DistributedSampler s;
+      ^
+)");
+}
+
 TEST(ReportLines, WhatWasNotCheckedAndWhatBelongsToEarlierStepsIsSaid) {
   auto report = testing::report(course(), "05");
   report.verdicts.push_back(testing::wrong(5, "Every rank trained on all samples."));
@@ -199,7 +222,8 @@ TEST(Look, LaysTextOut) {
 
 TEST(Json, BringsAReportBack) {
   auto report = sampler_report();
-  report.compile_error = {.where = "w", .message = "m\n\"", .source = "s"};
+  report.compile_error = {
+      .where = "w", .message = "m\n\"", .source = "s", .todo = 4, .what = "what", .fix = "fix"};
   report.not_checked = {"NCCL"};
   report.judge_seconds = 1.5;
   report.verdicts[0].notes = {report.verdicts[1].findings[0]};
@@ -210,6 +234,8 @@ TEST(Json, BringsAReportBack) {
   EXPECT_EQ(back.verdicts[1].findings[0].evidence, report.verdicts[1].findings[0].evidence);
   EXPECT_EQ(back.verdicts[2].reason, "waits for TODO 5");
   EXPECT_EQ(back.compile_error->message, "m\n\"");
+  EXPECT_EQ(back.compile_error->todo, 4);
+  EXPECT_EQ(back.compile_error->what + back.compile_error->fix, "whatfix");
 }
 
 TEST(Json, StandsBytesThatAreNoText) {

@@ -66,6 +66,49 @@ TEST(Tell, TakesTheVariantThatTheRuleNames) {
   EXPECT_EQ(what("none like it"), what(""));
 }
 
+// The finding of a rank that died with these words.
+Finding died_saying(const std::string& words) {
+  return tell(course(), course().step("05"),
+              {.id = "dies",
+               .values = {{"rank", 0}, {"doing", "in training"}, {"how", "exit 1"}, {"world", 2}},
+               .evidence = {{"it_said_small", {{"words", words}}}, {"world", {}}},
+               .blame = {"phase.training"}});
+}
+
+TEST(Tell, SaysWhatTheBackendsWordsMeanBeforeThem) {
+  const std::string gloo =
+      "[enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 1952 vs 8";
+  EXPECT_THAT(died_saying(gloo).evidence,
+              ElementsAre("Two ranks met in different collectives, or in one with tensors of "
+                          "different sizes: 1952 bytes came where 8 were expected.",
+                          "it said: " + gloo, "at world size 2"));
+  const auto first = [](const std::string& words) { return died_saying(words).evidence.front(); };
+  EXPECT_THAT(first("[pair.cc:525] Read error [127.0.0.1]:3: Connection reset by peer"),
+              HasSubstr("Another rank was gone"));
+  EXPECT_THAT(first("Socket Timeout"), HasSubstr("did not come in time"));
+  EXPECT_THAT(first("[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, "
+                    "OpType=ALLREDUCE, NumelIn=2) ran for 600042 milliseconds"),
+              HasSubstr("the collective ALLREDUCE did not end in time"));
+  EXPECT_THAT(first("Tensors must be contiguous"), HasSubstr("tensor.contiguous()"));
+  EXPECT_THAT(first("No backend type associated with device type cpu"), HasSubstr("lie on cpu"));
+  EXPECT_THAT(first("Default process group has not been initialized, please make sure to call "
+                    "init_process_group."),
+              HasSubstr("before setup(), or after destroy_process_group()"));
+  EXPECT_THAT(first("The server socket has failed to bind to 0.0.0.0:4711 (errno: 98 - Address "
+                    "already in use)."),
+              HasSubstr("Another program has the port"));
+  EXPECT_EQ(first("vector::_M_range_check"), "it said: vector::_M_range_check");
+}
+
+// A guard that leaves too early shows in the step that has setup(), and before TODO 13 is reached.
+TEST(Tell, BlamesSetupForAGroupLeftTooEarlyUnlessTheStepIsAboutLeaving) {
+  for (const auto* entry : {"group_left_before_the_work", "work_after_leaving"}) {
+    EXPECT_EQ(blamed(course(), course().step("02"), {entry}), 3);
+    EXPECT_EQ(blamed(course(), course().step("03"), {entry}), 3);
+    EXPECT_EQ(blamed(course(), course().step("06"), {entry}), 13);
+  }
+}
+
 TEST(Tell, BlamesTheTodoOfTheStep) {
   const auto todo = [](const char* step, const std::vector<std::string>& entries) {
     return blamed(course(), course().step(step), entries);

@@ -37,6 +37,18 @@ TEST(DestroyProcessGroup, ShutsDownEveryGroupTheLastFirst) {
   });
 }
 
+TEST(DestroyProcessGroup, WorkAfterItIsToldThatTheGroupWasLeft) {
+  ranks::run(2, [] {
+    EXPECT_THAT([] { DistributedSampler(4); }, ThrowsMessage<Error>(HasSubstr("setup() first")));
+    setup();
+    destroy_process_group();
+    const auto refused = ThrowsMessage<Error>(HasSubstr("no process group any more"));
+    EXPECT_THAT([] { DistributedSampler(4); }, refused);
+    EXPECT_THAT([] { all_reduce(torch::ones({2})); }, refused);
+    EXPECT_THAT([] { DistributedDataParallel(torch::nn::Linear(1, 1).ptr()); }, refused);
+  });
+}
+
 TEST(DestroyProcessGroup, AGroupThatIsUsedAfterItIsAnError) {
   ranks::run(2, [] {
     const World world = setup();

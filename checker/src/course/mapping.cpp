@@ -24,4 +24,13 @@ YAML::Node read_yaml(const fs::path& file) {
   }
 }
 
+std::regex read_regex(const std::filesystem::path& file, const YAML::Node& node) {
+  if (!node.IsScalar()) fail(file, node.Mark(), "a regular expression is expected here.");
+  try {
+    return std::regex(node.Scalar());
+  } catch (const std::regex_error& error) {
+    fail(file, node.Mark(), std::string("no regular expression: ") + error.what());
+  }
+}
+
 }  // namespace checker

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ std::string place_of(const std::filesystem::path& file, const YAML::Mark& mark);
 /// Throws Error "file:line: what".
 [[noreturn]] void fail(const std::filesystem::path& file, const YAML::Mark& mark,
                        const std::string& what);
+
+/// Throws Error "file:line: what" for what is no regular expression.
+std::regex read_regex(const std::filesystem::path& file, const YAML::Node& node);
 
 /// Throws Error "file:line: what" for text that is no YAML.
 YAML::Node read_yaml(const std::filesystem::path& file);

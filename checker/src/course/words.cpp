@@ -50,20 +50,34 @@ FindingWords read_finding(const fs::path& file, const YAML::Node& node) {
 
 }  // namespace
 
+Values values_of(const std::smatch& match) {
+  Values values;
+  for (size_t i = 1; i < match.size(); ++i) values[std::to_string(i)] = match[i].str();
+  return values;
+}
+
 void Words::add(const fs::path& file) {
-  const Mapping mapping(file, read_yaml(file), {"findings", "lines", "phrases"});
+  const Mapping mapping(file, read_yaml(file), {"findings", "lines", "phrases", "messages"});
   for (const auto& entry : mapping.node("findings")) {
     const auto id = entry.first.as<std::string>();
     findings_.emplace(id, read_finding(file, entry.second));
   }
   if (mapping.has("lines")) lines_.merge(read_texts(file, mapping.node("lines")));
   if (mapping.has("phrases")) phrases_.merge(read_texts(file, mapping.node("phrases")));
+  if (!mapping.has("messages")) return;
+  for (const auto& node : mapping.node("messages")) {
+    const Mapping message(file, node, {"says", "means"});
+    messages_.push_back({.says = read_regex(file, message.node("says")),
+                         .means = read_text(file, message.node("means")),
+                         .place = place_of(file, node.Mark())});
+  }
 }
 
 void Words::add(const Words& others) {
   findings_.insert(others.findings_.begin(), others.findings_.end());
   lines_.insert(others.lines_.begin(), others.lines_.end());
   phrases_.insert(others.phrases_.begin(), others.phrases_.end());
+  messages_.insert(messages_.end(), others.messages_.begin(), others.messages_.end());
 }
 
 std::vector<std::string> Words::ids() const {
@@ -102,6 +116,16 @@ std::string Words::line(const FindingWords& finding, const std::string& name,
                 ", and the shared lines have none either.");
   }
   return fill(shared->second, values, finding.place);
+}
+
+std::optional<std::string> Words::meaning_of(const std::string& said) const {
+  for (const auto& message : messages_) {
+    std::smatch match;
+    if (std::regex_search(said, match, message.says)) {
+      return fill(message.means, values_of(match), message.place);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace checker

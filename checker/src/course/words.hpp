@@ -9,15 +9,23 @@
 /// In place of a text, `what` and `why` may have several by variant ({otherwise: ..., by_node:
 /// ...}). {name} stands for a value that the rule gives, {name?does:do} for one of two words, by
 /// how many things the value names. Further sections hold lines of evidence that several findings
-/// share (lines) and phrases that values may be (phrases).
+/// share (lines), phrases that values may be (phrases), and what programs say of their own failure:
+///
+///   messages:
+///     - {says: a regular expression, means: a sentence with {1} for what its first brackets hold}
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "support/template.hpp"
 
 namespace checker {
+
+/// What the brackets of a regular expression hold, by their numbers.
+Values values_of(const std::smatch& match);
 
 /// The texts of one finding.
 struct FindingWords {
@@ -45,10 +53,19 @@ class Words {
   /// has it.
   std::string line(const FindingWords& finding, const std::string& name,
                    const Values& values) const;
+  /// What a program's words mean, by the first entry that fits; nothing if none does.
+  std::optional<std::string> meaning_of(const std::string& said) const;
 
  private:
+  struct Message {
+    std::regex says;
+    Template means;
+    std::string place;
+  };
+
   std::map<std::string, FindingWords> findings_;
   std::map<std::string, Template> lines_, phrases_;
+  std::vector<Message> messages_;
 };
 
 }  // namespace checker

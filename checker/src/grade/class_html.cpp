@@ -112,7 +112,9 @@ void add_report(pugi::xml_node parent, const Report& report, const ClassReport& 
   add(parent, "h3", page::printable(report.step));
   if (const auto& error = report.compile_error) {
     auto finding = add(parent, "p", {{"class", "finding"}});
-    add(finding, "b", "It does not compile.");
+    const auto todo = error->todo == 0 ? "" : " TODO " + std::to_string(error->todo) + ".";
+    add(finding, "b", "It does not compile." + todo);
+    if (!error->what.empty()) add_text(finding, " " + page::printable(error->what));
     add_text(finding, " " + page::printable(error->where + ": " + error->message));
     add(parent, "pre", page::printable(error->source));
   }

@@ -77,7 +77,7 @@ std::optional<CompileError> build_hand_in(const Project& project, const Recipe& 
   if (kept.take_to(program)) return std::nullopt;
   const auto object = (request.folder / "train.o").string();
   Command command{.arguments = {"sh", "-c", recipe.with(source, object, program)},
-                  .environment = {},
+                  .environment = {"LC_ALL=C.UTF-8"},
                   .directory = project.build};
   if (box) command = boxed(project, recipe, request, command, *box);
   const auto ended = capture(command, kBuildingPatience);

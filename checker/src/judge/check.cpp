@@ -100,6 +100,7 @@ class Check {
       throw Error(project_.shown(program_) + " is not there. Mend: check without --no-build.");
     }
     if (report_.compile_error) {
+      explain(*report_.compile_error, course_, step_, submission_.text());
       for (const int todo : step_.todos) {
         add_verdict(todo, State::not_judged, "the program does not compile");
       }

@@ -46,7 +46,55 @@ std::map<std::string, Calls> calls_by_group(const RankSeen& rank) {
   return calls;
 }
 
+// Tensors of the model may travel one by one, all as one, or as neighbours in a bucket.
+bool are_neighbours(const std::vector<TensorSeen>& model, bool buffers,
+                    const CollectiveSeen& collective) {
+  std::vector<uint64_t> sizes;
+  for (const auto& tensor : model) {
+    if (tensor.scalar_type != collective.call.scalar_type || (tensor.buffer && !buffers)) continue;
+    sizes.push_back(tensor.elements);
+  }
+  for (size_t first = 0; first < sizes.size(); ++first) {
+    uint64_t sum = 0;
+    for (size_t last = first; last < sizes.size() && sum < collective.call.elements; ++last) {
+      sum += sizes[last];
+      if (sum == collective.call.elements) return true;
+    }
+  }
+  return false;
+}
+
+// What the main thread did when it issued the collective.
+instrumentation::Phase marked_phase(const RankSeen& rank, const CollectiveSeen& collective) {
+  auto phase = instrumentation::Phase::none;
+  for (const auto& seen : rank.phases) {
+    if (seen.event < collective.event) phase = seen.mark.phase;
+  }
+  return phase;
+}
+
+// As large as a loss, or a loss and a count: then its size tells nothing.
+constexpr uint64_t kFew = 2;
+
+// What of the model the collective moves, by its size, type and place; empty if it is not known.
+std::string of_the_model(const RankSeen& rank, const CollectiveSeen& collective) {
+  if (collective.call.elements <= kFew) return "";
+  if (is(collective, CollectiveKind::all_reduce)) {
+    const bool backward = marked_phase(rank, collective) == instrumentation::Phase::backward;
+    return backward && are_neighbours(rank.model, false, collective) ? "gradients" : "";
+  }
+  if (!is(collective, CollectiveKind::broadcast)) return "";
+  const bool before_training = rank.phases.empty() || collective.event < rank.phases.front().event;
+  return before_training && are_neighbours(rank.model, true, collective) ? "parameters" : "";
+}
+
 }  // namespace
+
+std::string describe(const RankSeen& rank, const CollectiveSeen& collective) {
+  const auto what = of_the_model(rank, collective);
+  const auto call = describe(collective);
+  return what.empty() ? call : "the model's " + what + " (" + call + ")";
+}
 
 std::string describe(const CollectiveSeen& collective) {
   const auto& call = collective.call;
@@ -67,9 +115,10 @@ std::string describe(const CollectiveSeen& collective) {
 
 EvidenceLine seen_call(const RunContext& context, const char* name, size_t rank,
                        const CollectiveSeen& collective) {
-  const auto place = context.locate(context.run().ranks[rank], collective);
+  const auto& seen = context.run().ranks[rank];
+  const auto place = context.locate(seen, collective);
   return {place.empty() ? name : std::string(name) + "_at",
-          {{"rank", rank}, {"call", describe(collective)}, {"place", place}}};
+          {{"rank", rank}, {"call", describe(seen, collective)}, {"place", place}}};
 }
 
 std::vector<EvidenceLine> seen_of(const RunContext& context, const Mismatch& mismatch) {

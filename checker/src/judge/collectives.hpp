@@ -10,6 +10,9 @@ namespace checker {
 
 /// "all_reduce of 2 float64 (SUM)", "broadcast of 5 float32 from rank 1", "barrier".
 std::string describe(const CollectiveSeen& collective);
+/// The same, and what of the model it moves, where size, type and place tell that: "the model's
+/// gradients (all_reduce of 973 float32 (SUM))".
+std::string describe(const RankSeen& rank, const CollectiveSeen& collective);
 
 /// The first collective of a group about which two ranks disagree.
 struct Mismatch {

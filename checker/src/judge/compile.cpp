@@ -1,7 +1,11 @@
 #include "judge/compile.hpp"
 
+#include <algorithm>
 #include <regex>
 
+#include "course/compile_words.hpp"
+#include "judge/code_lines.hpp"
+#include "judge/given.hpp"
 #include "process/build.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -25,13 +29,36 @@ bool is(const std::string& file, const std::filesystem::path& source) {
   return std::filesystem::path(file).lexically_normal() == source.lexically_normal();
 }
 
-// GCC names what a template was needed for before the error: "file:31:5:   required from here".
+// GCC names before the error what a template was needed for, "file:31:5:   required from here", and
+// what was to be computed while compiling.
 std::optional<std::string> required_from(const std::string& line,
                                          const std::filesystem::path& source) {
-  static const std::regex form(R"(^(.+?):(\d+):(\d+):   required from here$)");
+  static const std::regex form(
+      R"(^(.+?):(\d+):(\d+):   (?:required from here$|in .{1,3}constexpr.{1,3} expansion of ).*)");
   std::smatch match;
   if (!std::regex_match(line, match, form) || !is(match[1], source)) return std::nullopt;
   return match[2].str() + ":" + match[3].str();
+}
+
+struct Place {
+  size_t line = 0, column = 0;
+};
+
+// Of "file:31:5"; zeros where there are no numbers.
+Place place_in(const std::string& where) {
+  static const std::regex form(R"(:(\d{1,7}):(\d{1,7})$)");
+  std::smatch match;
+  if (!std::regex_search(where, match, form)) return {};
+  return {std::stoul(match[1]), std::stoul(match[2])};
+}
+
+// The number of the last line of code before this one.
+size_t code_line_before(const std::string& text, const std::string& comment, size_t line) {
+  size_t before = line;
+  for (const int number : code_of(text, comment).numbers) {
+    if (static_cast<size_t>(number) < line) before = static_cast<size_t>(number);
+  }
+  return before;
 }
 
 }  // namespace
@@ -48,19 +75,51 @@ std::optional<CompileError> first_error(const std::vector<std::string>& output,
     const auto message = parse(output[i]);
     if (!message) continue;
     const bool is_error = message->kind.ends_with("error");
-    if (!error.message.empty() && is_error) break;  // the first is enough
-    if (is_error) error.message = message->text;
-    if (error.message.empty() || !is(message->file, source)) continue;
+    if (error.message.empty() && !is_error) needed_from.clear();  // that was for a warning
+    // The first is enough; what it comes with are notes. GCC ends some with a colon and goes on.
+    const bool goes_on = is_error && error.message.ends_with(":");
+    if (!error.message.empty() && message->kind != "note" && !goes_on) break;
+    if (is_error) error.message += (goes_on ? " " : "") + message->text;
+    if (error.message.empty()) continue;
+    if (!is_error) error.notes.push_back(message->text);
+    if (!error.where.empty() || !is(message->file, source)) continue;
     error.where = shown + ":" + message->line + ":" + message->column;
     for (size_t shown_line = i + 1; shown_line <= i + 2 && shown_line < output.size();
          ++shown_line) {
       error.source += output[shown_line] + "\n";
     }
-    break;
   }
   if (error.message.empty()) return std::nullopt;
   if (error.where.empty()) error.where = shown + (needed_from.empty() ? "" : ":" + needed_from);
   return error;
+}
+
+void explain(CompileError& error, const Course& course, const Step& step, const std::string& text) {
+  const auto& source = course.program_of(step).source;
+  const auto place = place_in(error.where);
+  const auto lines = split_lines(text);
+  const bool known = place.line >= 1 && place.line <= lines.size();
+  const std::string line = known ? lines[place.line - 1] : "";
+  const bool inside = place.column >= 1 && place.column <= line.size();
+  const CompilerWords words{.message = error.message,
+                            .line = line,
+                            .at = inside ? line.substr(place.column - 1) : "",
+                            .notes = error.notes};
+  const auto meaning = CompileWords(course, step).meaning_of(words);
+  if (meaning) {
+    error.what = meaning->what;
+    error.fix = meaning->fix;
+  }
+  if (known) {
+    const bool first_token = line.find_first_not_of(" \t") + 1 == place.column;
+    const auto guilty = meaning && meaning->line_before && first_token
+                            ? code_line_before(text, source.comment(), place.line)
+                            : place.line;
+    error.todo = todo_at(course, source, step, text, static_cast<int>(guilty));
+  }
+  if (meaning && std::ranges::find(step.todos, meaning->todo) != step.todos.end()) {
+    error.todo = meaning->todo;
+  }
 }
 
 std::optional<CompileError> compile(const Project& project, const std::string& target,

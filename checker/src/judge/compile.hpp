@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "course/course.hpp"
 #include "judge/verdict.hpp"
 #include "support/project.hpp"
 
@@ -21,5 +22,9 @@ std::optional<CompileError> compile(const Project& project, const std::string& t
 std::optional<CompileError> first_error(const std::vector<std::string>& output,
                                         const std::filesystem::path& source,
                                         const std::string& shown);
+
+/// Says what the error means and in which TODO's place it lies, as far as that is known. text: of
+/// the program, in which the error is.
+void explain(CompileError& error, const Course& course, const Step& step, const std::string& text);
 
 }  // namespace checker

@@ -1,56 +1,17 @@
 #include "judge/given.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <iterator>
 #include <map>
 
 #include "course/render.hpp"
+#include "judge/code_lines.hpp"
 #include "support/common_lines.hpp"
 #include "support/text.hpp"
 
 namespace checker {
 
 namespace {
-
-// Leaves out comments of C++, which begin and end anywhere.
-std::string without_comments(std::string_view text) {
-  std::string code;
-  char quote = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto rest = text.substr(i);
-    if (quote != 0) {
-      if (text[i] == '\\' && rest.size() > 1) code += text[i++];
-      if (text[i] == quote || text[i] == '\n') quote = 0;
-    } else if (rest.starts_with("//") || rest.starts_with("/*")) {
-      const bool block = rest[1] == '*';
-      const auto end = block ? text.find("*/", i + 2) : text.find('\n', i);
-      if (end == text.npos) break;
-      i = block ? end + 1 : end;
-      code += block ? ' ' : '\n';
-      continue;
-    } else if (text[i] == '"' || text[i] == '\'') {
-      // Between digits it is a separator: 1'000.
-      const bool separator =
-          text[i] == '\'' && i > 0 && std::isxdigit(static_cast<unsigned char>(text[i - 1])) != 0;
-      quote = separator ? char{0} : text[i];
-    }
-    code += text[i];
-  }
-  return code;
-}
-
-// In a script comments have lines of their own; "#SBATCH" and "#!" are none.
-bool is_script_comment(std::string_view line) { return line == "#" || line.starts_with("# "); }
-
-std::vector<std::string> code_lines(std::string_view text, const std::string& comment) {
-  const bool script = comment == "#";
-  std::vector<std::string> lines;
-  for (const auto& line : split_lines(script ? std::string(text) : without_comments(text))) {
-    const auto code = trim(line);
-    if (!code.empty() && !(script && is_script_comment(code))) lines.emplace_back(code);
-  }
-  return lines;
-}
 
 // The lines of code as given, and where among them each TODO's places lie.
 struct Given {
@@ -74,7 +35,8 @@ Given given_of(const Course& course, const Source& source, const Step& step,
   for (const auto& line : source.select(features)) {
     if (line.todo != 0) begins[line.todo].push_back(given.lines.size());
     if (line.todo != 0 || line.header) continue;
-    for (auto& code : code_lines(substituted(line.text, step, Rendering::step), source.comment())) {
+    for (auto& code :
+         code_of(substituted(line.text, step, Rendering::step), source.comment()).texts) {
       given.lines.push_back(std::move(code));
       numbers.push_back(line.number);
     }
@@ -123,16 +85,69 @@ Changes changes_of(const Given& given, const std::vector<std::string>& lines) {
   return changes;
 }
 
+// The lines of code once all TODOs of the step are done, and which of them each TODO's solution is.
+Given solved_of(const Course& course, const Source& source, const Step& step) {
+  Given solved;
+  std::map<int, std::set<int>> kept;  // by TODO: the numbers of the lines that are there without it
+  auto features = features_until(course, step, Rendering::solution);
+  for (const int todo : step.todos) {
+    auto without = features;
+    for (const auto& feature : course.todos.at(todo).features) without.erase(feature);
+    for (const auto& line : source.select(without)) kept[todo].insert(line.number);
+  }
+  for (const auto& line : source.select(features)) {
+    if (line.todo != 0 || line.header) continue;
+    const auto text = substituted(line.text, step, Rendering::solution);
+    for (auto& code : code_of(text, source.comment()).texts) {
+      const size_t at = solved.lines.size();
+      for (const int todo : step.todos) {
+        if (kept[todo].contains(line.number)) continue;
+        auto& places = solved.places[todo];
+        if (places.empty() || places.back().second != at) places.emplace_back(at, at);
+        places.back().second = at + 1;
+      }
+      solved.lines.push_back(std::move(code));
+    }
+  }
+  return solved;
+}
+
+// The TODOs in whose places line `at` lies, of these lines; or beside whose places, if it is a new
+// one and lies in none.
+std::set<int> todos_around(const Given& given, const std::vector<std::string>& lines, size_t at) {
+  const std::vector<std::string_view> a(given.lines.begin(), given.lines.end()),
+      b(lines.begin(), lines.end());
+  size_t begin = 0, end = a.size();  // the lines of `given` that `at` stands for
+  bool kept = false;
+  for (const auto& [old, present] : common_lines(a, b)) {
+    if (present < at) begin = old + 1;
+    kept = kept || present == at;
+    if (present == at) begin = old;
+    if (present == at) end = old + 1;
+    if (present > at) end = std::min(end, old);
+  }
+  std::set<int> in, beside;
+  for (const auto& [todo, places] : given.places) {
+    for (const auto& [first, behind] : places) {
+      const bool empty = first == behind;
+      if (std::max(first, begin) < std::min(behind, end)) in.insert(todo);
+      if (kept || first > end || behind < begin) continue;
+      (empty ? in : beside).insert(todo);
+    }
+  }
+  return in.empty() ? beside : in;
+}
+
 }  // namespace
 
 bool is_given_code(const Course& course, const Source& source, const Step& step,
                    const std::string& text) {
-  return code_lines(text, source.comment()) == given_of(course, source, step).lines;
+  return code_of(text, source.comment()).texts == given_of(course, source, step).lines;
 }
 
 std::set<int> untouched_todos(const Course& course, const Source& source, const Step& step,
                               const std::string& text) {
-  const auto lines = code_lines(text, source.comment());
+  const auto lines = code_of(text, source.comment()).texts;
   const auto given = given_of(course, source, step);
   const auto changes = changes_of(given, lines);
   std::set<int> untouched;
@@ -153,6 +168,31 @@ std::set<int> untouched_todos(const Course& course, const Source& source, const 
     }
   }
   return untouched;
+}
+
+int todo_at(const Course& course, const Source& source, const Step& step, const std::string& text,
+            int line) {
+  const auto code = code_of(text, source.comment());
+  const auto found = std::ranges::find(code.numbers, line);
+  if (found == code.numbers.end()) return 0;
+  const auto at = static_cast<size_t>(found - code.numbers.begin());
+  auto todos = todos_around(given_of(course, source, step), code.texts, at);
+  // Against the step as given, work that is done beside the line hides whose the line is; against
+  // the solution, work that is still to be done.
+  if (todos.size() > 1) {
+    const auto others = todos_around(solved_of(course, source, step), code.texts, at);
+    std::set<int> both;
+    std::ranges::set_intersection(todos, others, std::inserter(both, both.end()));
+    if (!both.empty()) todos = both;
+  }
+  // Those that switch on the same are done in one go, and the last of them shows it.
+  std::set<int> shown;
+  for (const int todo : todos) {
+    for (const auto& feature : course.todos.at(todo).features) {
+      shown.insert(course.todo_of(feature));
+    }
+  }
+  return shown.size() == 1 ? *shown.begin() : 0;
 }
 
 }  // namespace checker

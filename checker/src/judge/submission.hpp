@@ -17,6 +17,8 @@ class Submission {
   /// The program's file with main(), and how to name it.
   const std::filesystem::path& source() const { return source_; }
   const std::string& shown() const { return shown_; }
+  /// That file's text. Throws Error if it cannot be read.
+  std::string text() const { return text_of(course_.program_of(step_)); }
   /// The job script's text; empty where none is judged.
   const std::string& job() const { return job_; }
   /// Where the code is the given one, the TODOs of a student's files are open.

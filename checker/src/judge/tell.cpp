@@ -62,6 +62,12 @@ Finding tell(const Course& course, const Step& step, const Symptom& symptom) {
   for (const auto& seen : symptom.evidence) {
     auto values = seen.values;
     values.insert(symptom.values.begin(), symptom.values.end());
+    // Before a program's own words stands what they mean.
+    if (const auto said = seen.values.find("words"); said != seen.values.end()) {
+      if (auto meaning = words.meaning_of(said->second.text)) {
+        finding.evidence.push_back(std::move(*meaning));
+      }
+    }
     finding.evidence.push_back(words.line(texts, seen.name, values));
   }
   return finding;

@@ -50,6 +50,11 @@ struct CompileError {
   std::string where;    ///< "steps/02_setup/train.cpp:31:5"
   std::string message;  ///< the compiler's own words
   std::string source;   ///< the line itself and the mark under it, as the compiler shows them
+  std::vector<std::string> notes = {};  ///< what the compiler adds to it
+  // What explain() finds out.
+  int todo = 0;           ///< where it is to be mended; 0: nobody knows
+  std::string what = {};  ///< what it means; empty: nobody knows
+  std::string fix = {};   ///< what to do
 };
 
 /// What a rank did for a while, in seconds since the first rank began to record.

@@ -26,8 +26,9 @@ std::vector<std::string> compiler_messages(std::span<const std::string> output) 
 
 BuildResult build_quietly(const Project& project, std::span<const std::string> targets,
                           const std::function<void(std::string_view)>& on_progress) {
+  // In English, which compile_errors.yaml knows.
   Command command{.arguments = {project.cmake, "--build", project.build.string()},
-                  .environment = {"NINJA_STATUS=[%f/%t] "},
+                  .environment = {"NINJA_STATUS=[%f/%t] ", "LC_ALL=C.UTF-8"},
                   .directory = {}};
   if (!std::getenv("CMAKE_BUILD_PARALLEL_LEVEL")) {
     const auto cores = std::max(1U, std::thread::hardware_concurrency());

@@ -84,9 +84,10 @@ std::string to_json(const Report& report) {
              {"judge_seconds", report.judge_seconds}};
   for (const auto& verdict : report.verdicts) value["verdicts"].push_back(from_verdict(verdict));
   if (report.compile_error) {
-    value["compile_error"] = {{"where", report.compile_error->where},
-                              {"message", report.compile_error->message},
-                              {"source", report.compile_error->source}};
+    value["compile_error"] = {
+        {"where", report.compile_error->where},   {"message", report.compile_error->message},
+        {"source", report.compile_error->source}, {"todo", report.compile_error->todo},
+        {"what", report.compile_error->what},     {"fix", report.compile_error->fix}};
   }
   if (report.timeline) value["timeline"] = from_timeline(*report.timeline);
   // A student's program may print bytes that are no text.
@@ -102,7 +103,10 @@ Report report_from_json(std::string_view text) try {
   if (const auto error = value.find("compile_error"); error != value.end()) {
     report.compile_error = {.where = error->at("where").get<std::string>(),
                             .message = error->at("message").get<std::string>(),
-                            .source = error->at("source").get<std::string>()};
+                            .source = error->at("source").get<std::string>(),
+                            .todo = error->value("todo", 0),
+                            .what = error->value("what", ""),
+                            .fix = error->value("fix", "")};
   }
   if (const auto timeline = value.find("timeline"); timeline != value.end()) {
     report.timeline = to_timeline(*timeline);

@@ -12,10 +12,23 @@ using terminal::Style;
 
 constexpr size_t detail = 6;  // columns before what stands under a TODO
 
-std::vector<std::string> compile_error_lines(const CompileError& error, const Look& look) {
+std::vector<std::string> compile_error_lines(const CompileError& error, const Course& course,
+                                             const Look& look) {
   std::vector<std::string> lines{mark(State::wrong, look) + " " +
                                  look.styled(Style::bold, error.where) + " does not compile:"};
+  if (error.todo != 0) {
+    const auto& todo = course.todos.at(error.todo);
+    lines.push_back("  TODO " + std::to_string(error.todo) + "  " + todo.title);
+  }
   lines.emplace_back();
+  if (!error.what.empty()) {
+    for (const auto& line : paragraphs(error.what, 2, look)) {
+      lines.push_back(look.styled(Style::bold, line));
+    }
+    append(lines, paragraphs(error.fix, 2, look));
+    lines.emplace_back();
+    lines.emplace_back("  The compiler says:");
+  }
   append(lines, hanging_line(error.message, 2, look));
   if (trim(error.source).empty()) return lines;
   lines.emplace_back();
@@ -90,7 +103,7 @@ std::vector<std::string> todo_lines(const Todo& todo, State state, const std::st
 
 std::vector<std::string> report_lines(const Report& report, const Course& course,
                                       const Look& look) {
-  if (report.compile_error) return compile_error_lines(*report.compile_error, look);
+  if (report.compile_error) return compile_error_lines(*report.compile_error, course, look);
   const auto& step = course.step(report.step);
   const auto name = look.styled(Style::bold, step.name);
   std::vector<std::string> lines{name + "  " + (report.solution ? "the solution: " : "") +

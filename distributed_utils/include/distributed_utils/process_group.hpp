@@ -14,10 +14,10 @@ using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 /// True between setup() and destroy_process_group().
 bool is_initialized();
 
-/// The group of all ranks. Throws Error before setup().
+/// The group of all ranks. Throws Error before setup() and after destroy_process_group().
 Group world_group();
 
-/// `group`, or the world if it is empty. Throws Error before setup(), and for a group that
+/// `group`, or the world if it is empty. Throws Error where there is no world, and for a group that
 /// destroy_process_group() has shut down. All functions of this library that take a Group ask this.
 Group group_or_world(const Group& group);
 

@@ -88,6 +88,11 @@ bool is_initialized() { return detail::world_state() != nullptr; }
 
 Group world_group() {
   if (!is_initialized()) {
+    if (!ended_groups().empty()) {
+      throw Error(
+          "There is no process group any more: destroy_process_group() has shut it down. Fix: call "
+          "that last; an object that calls it must live until the end of main().");
+    }
     throw Error("There is no process group yet. Mend: call distributed_utils::setup() first.");
   }
   return detail::world_state()->group;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "judge/departure.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
@@ -14,7 +15,7 @@ bool member(const RankSeen& rank, uint32_t number, size_t world) {
 
 // Left before the work began: then the processes are strangers again.
 bool left_at_once(const RankSeen& rank, uint32_t number, size_t world) {
-  if (rank.passes.empty()) return false;
+  if (rank.passes.empty()) return worked_after_leaving(rank);
   const size_t work = rank.passes.front().batches.front().event;
   return std::ranges::none_of(rank.groups, [&](const GroupSeen& group) {
     return group.size == world && group.rank == number &&

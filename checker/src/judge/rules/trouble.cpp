@@ -35,10 +35,9 @@ class Trouble {
     const auto rank = first_that_died();
     if (!rank) return {};
     const auto& seen = run_.ranks[*rank];
-    std::vector<EvidenceLine> lines{{"then_died",
-                                     {{"rank", *rank},
-                                      {"doing", phrase(name_of(last_phase(seen)))},
-                                      {"how", seen.result.exit.describe()}}}};
+    std::vector<EvidenceLine> lines{
+        {"then_died",
+         {{"rank", *rank}, {"doing", doing(seen)}, {"how", seen.result.exit.describe()}}}};
     add_last_words(seen, "it_said", lines);
     return lines;
   }
@@ -83,21 +82,34 @@ class Trouble {
     if (has_left(seen)) return {"has_left", {{"rank", rank}}};
     if (seen.result.exit.success() && !seen.result.ended_by_us)
       return {"has_ended", {{"rank", rank}}};
-    return {"in_no_collective", {{"rank", rank}, {"doing", phrase(name_of(last_phase(seen)))}}};
+    return {"in_no_collective", {{"rank", rank}, {"doing", doing(seen)}}};
   }
 
   bool waits_in(size_t rank, const CollectiveSeen* collective) const {
     return waiting_in(run_.ranks[rank]) == collective;
   }
 
-  static Phase last_phase(const RankSeen& rank) { return phase_at(rank, rank.log.events.size()); }
+  // Where a rank was before it left, if it left because it was failing.
+  Phase last_phase(const RankSeen& rank) const {
+    const bool failing = rank.shutdown_event && !rank.result.exit.success() &&
+                         !worked_after_leaving(rank) && !has_trained(rank);
+    return phase_at(rank, failing ? *rank.shutdown_event : rank.log.events.size());
+  }
+
+  Value doing(const RankSeen& rank) const {
+    const bool left_early = worked_after_leaving(rank) && !has_trained(rank);
+    return phrase(left_early ? "left_the_group" : name_of(last_phase(rank)));
+  }
+
+  bool has_trained(const RankSeen& rank) const {
+    const auto validations = rank.evaluations(Split::validation);
+    return !validations.empty() &&
+           validations.back()->epoch == rules::epochs_to_train(context_, rank);
+  }
 
   // Where a rank was when it left. After the last epoch that is the program's end, come too early.
   Phase phase_of_leaving(const RankSeen& rank) const {
-    const auto validations = rank.evaluations(Split::validation);
-    const bool trained =
-        !validations.empty() && validations.back()->epoch == rules::epochs_to_train(context_, rank);
-    return rank.shutdown_event || trained ? Phase::leaving : last_phase(rank);
+    return rank.shutdown_event || has_trained(rank) ? Phase::leaving : last_phase(rank);
   }
 
   // The places that tell which TODO it is. A call that was left out comes first; one that left is
@@ -158,8 +170,9 @@ class Trouble {
   Symptom died(size_t rank) const {
     const auto& seen = run_.ranks[rank];
     const auto phase = last_phase(seen);
-    std::vector<EvidenceLine> evidence{{"world", {}}};
+    std::vector<EvidenceLine> evidence;
     add_last_words(seen, "it_said_small", evidence);
+    evidence.push_back({"world", {}});
     const auto mismatch = find_mismatch(run_, false);
     if (mismatch) {
       for (auto& line : seen_of(context_, *mismatch)) evidence.push_back(std::move(line));
@@ -167,10 +180,10 @@ class Trouble {
     Symptom symptom =
         crash(mismatch ? "dies_of_mismatched_collectives" : "dies", std::move(evidence));
     symptom.values["rank"] = rank;
-    symptom.values["doing"] = phrase(name_of(phase));
+    symptom.values["doing"] = doing(seen);
     symptom.values["how"] = seen.result.exit.describe();
     if (!mismatch) symptom.blame = {name_of(phase)};
-    if (!mismatch && seen.shutdown_event) {
+    if (!mismatch && worked_after_leaving(seen)) {
       symptom.id = "work_after_leaving";
       symptom.variant = "died";
       symptom.blame = {"work_after_leaving"};
