@@ -10,6 +10,7 @@
 #include "judge/compile.hpp"
 #include "judge/given.hpp"
 #include "judge/names.hpp"
+#include "support/text.hpp"
 
 namespace checker {
 
