@@ -86,12 +86,14 @@ TEST(Divergence, FindsTheEvaluationThatARankPassesBy) {
   EXPECT_EQ(evaluation({"ttvttve", "ttvttve"}), std::nullopt);
   EXPECT_EQ(evaluation({"ttv", "ttt"}), "validation_by_some_ranks");
   EXPECT_EQ(evaluation({"ttvttve", "ttvtte"}), "validation_by_some_ranks");
-  EXPECT_EQ(evaluation({"ttve", "ttvv"}), "test_by_some_ranks");
+  EXPECT_EQ(evaluation({"ttve", "tte"}), "validation_by_some_ranks");
 }
 
 TEST(Divergence, WhoHasNotComeThatFarPassesNothingBy) {
   EXPECT_EQ(evaluation({"ttvttv", "ttv"}), std::nullopt);
   EXPECT_EQ(evaluation({"ttv", "tt"}), std::nullopt);
+  EXPECT_EQ(evaluation({"ttve", "ttv"}), std::nullopt);
+  EXPECT_EQ(evaluation({"ttve", "ttvtt"}), std::nullopt) << "who tests early has left the epochs";
 }
 
 // An object that leaves the group does so when an exception passes it as well: the failure comes

@@ -27,8 +27,12 @@ double since(std::chrono::steady_clock::time_point begin) {
 }
 
 constexpr const char* kDropout = "dropout";
-// From one plan to the next: it divides no number of plans that a chapter would have.
-constexpr size_t kStride = 5;
+// Which of so many plans is the `number`th of a judgement. Three of twelve are four apart; the
+// chapter's list is made for that.
+size_t drawn_plan(uint64_t seed, size_t number, size_t plans) {
+  const size_t apart = std::max<size_t>(1, plans / kPlans);
+  return (seed + number * apart + number / kPlans) % plans;
+}
 
 // Where a judgement works, and on what.
 struct Work {
@@ -137,7 +141,7 @@ class Check {
     // A step with a job script is rehearsed as a job: its program was judged in the steps before.
     const size_t plans = only_the_job() ? 1 : std::min(options_.plans, known);
     for (size_t number = 0; number < plans; ++number) {
-      const size_t drawn = only_the_job() ? 0 : (seed_ + number * kStride) % known;
+      const size_t drawn = only_the_job() ? 0 : drawn_plan(seed_, number, known);
       report_.conditions = in_words(step_.conditions.at(drawn));
       const auto own = number == 0 ? folder : folder / ("plan-" + std::to_string(number + 1));
       judge_trainer(Work{own, plan_in(own, drawn, seed_ + number)}, untouched);

@@ -99,8 +99,10 @@ RankCourse course_of(const RankSeen& rank) {
 
 bool passes_by(const RankCourse& rank, const EvaluationPlace& place) {
   if (std::ranges::find(rank.evaluations, place) != rank.evaluations.end()) return false;
-  const auto later = [&](const EvaluationPlace& own) { return own.trained >= place.trained; };
-  return rank.trained > place.trained || std::ranges::any_of(rank.evaluations, later);
+  const auto tested = [&](const EvaluationPlace& own) {
+    return own.trained >= place.trained && own.split == Split::test;
+  };
+  return rank.trained > place.trained || std::ranges::any_of(rank.evaluations, tested);
 }
 
 }  // namespace
@@ -111,13 +113,12 @@ std::optional<std::string> first_evaluation_not_shared(const Run& run) {
   std::optional<EvaluationPlace> first;
   for (const auto& mine : courses) {
     for (const auto& place : mine.evaluations) {
-      if (place.split == Split::train || (first && first->trained <= place.trained)) continue;
+      if (place.split != Split::validation || (first && first->trained <= place.trained)) continue;
       if (std::ranges::any_of(courses, [&](const RankCourse& c) { return passes_by(c, place); }))
         first = place;
     }
   }
-  if (!first) return std::nullopt;
-  return first->split == Split::test ? "test_by_some_ranks" : "validation_by_some_ranks";
+  return first ? std::optional<std::string>("validation_by_some_ranks") : std::nullopt;
 }
 
 std::optional<std::string> first_call_left_out(const Run& run) {

@@ -145,7 +145,7 @@ class TrainingShares : public Shares {
     evidence.push_back({"only", {{"count", counts.size()}}});
     add({.id = "training_data_left_out",
          .evidence = evidence,
-         .blame = {loop_or("training_data_left_out")}});
+         .blame = {same_epochs() ? loop_or("training_data_left_out") : "shares_overlap.later"}});
     return true;
   }
 
