@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto output = model->forward(input);
+  const auto loss = task.loss(output, target);
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress) {
+  model->train();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  return task.score(totals);
+}
+
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  return task.score(totals);
+}
+
+// Runs `make` on rank 0 first, since it may prepare files, and on the others when it is done.
+auto after_rank_zero(int rank, auto make) {
+  if (rank != 0) barrier();
+  auto made = make();
+  if (rank == 0) barrier();
+  return made;
+}
+
+// All ranks must have been started with the same options.
+void check_agreement(const tasks::Options& options, const World& world) {
+  const auto mine = torch::tensor({options.epochs, options.max_steps, options.batch_size},
+                                  torch::TensorOptions(torch::kLong).device(world.device));
+  const auto all = all_gather(mine);
+  for (int other = 0; other < world.world_size; ++other) {
+    if (!torch::equal(all[other], mine)) {
+      throw tasks::Error(fmt::format("rank {} has other options than rank {}", other, world.rank));
+    }
+  }
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+
+  const auto world = setup({.backend = options.backend, .device = options.device});
+  const auto device = world.device;
+  check_agreement(options, world);
+  const auto task = after_rank_zero(world.rank, [&] { return tasks::make_task(options); });
+
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
+
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(
+      train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);
+  auto valid_loader = data::make_data_loader(
+      valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);
+  auto test_loader = data::make_data_loader(
+      test_set, data::samplers::SequentialSampler(*test_set.size()), batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  const auto model = module;
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    progress.report(trained, valid);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

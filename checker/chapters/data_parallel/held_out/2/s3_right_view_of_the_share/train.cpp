@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Every `step`-th sample of a dataset, from `first` on, as a dataset of its own.
+class Share : public data::datasets::BatchDataset<Share, tasks::Batch> {
+ public:
+  Share(tasks::Dataset whole, size_t first, size_t step)
+      : whole_(std::move(whole)), first_(first), step_(step) {}
+
+  tasks::Batch get_batch(c10::ArrayRef<size_t> indices) override {
+    std::vector<size_t> there;
+    there.reserve(indices.size());
+    for (const size_t index : indices) there.push_back(first_ + index * step_);
+    return whole_.get_batch(there);
+  }
+
+  std::optional<size_t> size() const override {
+    const size_t all = *whole_.size();
+    return all > first_ ? (all - first_ + step_ - 1) / step_ : 0;
+  }
+
+ private:
+  tasks::Dataset whole_;
+  size_t first_, step_;
+};
+
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto output = model->forward(input);
+  const auto loss = task.loss(output, target);
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress) {
+  model->train();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  return task.score(totals);
+}
+
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  return task.score(totals);
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
+
+  // Evaluation sees only this rank's samples, in order.
+  const Share valid_share(valid_set, rank, world_size);
+  const Share test_share(test_set, rank, world_size);
+  const auto n = static_cast<size_t>(world_size);
+  const DistributedSampler train_sampler(*train_set.size(), {.shuffle = true,
+                                                             .seed = options.seed + 1,
+                                                             .drop_last = true,
+                                                             .num_replicas = world_size,
+                                                             .rank = rank});
+  if (train_sampler.size() != *train_set.size() / n) throw tasks::Error("shares are not even");
+
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(
+      valid_share, data::samplers::SequentialSampler(*valid_share.size()), batches);
+  auto test_loader = data::make_data_loader(
+      test_share, data::samplers::SequentialSampler(*test_share.size()), batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  const auto model = module;
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    progress.report(trained, valid);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto output = model->forward(input);
+  const auto loss = task.loss(output, target);
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress) {
+  model->train();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  return task.score(totals);
+}
+
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  return task.score(totals);
+}
+
+// The score over this rank's part of a split, without a loader.
+tasks::Score final_test(const tasks::Task& task, auto& model, const World& world,
+                        int64_t batch_size) {
+  auto set = task.dataset("test");
+  const auto samples = static_cast<int64_t>(*set.size());
+  const int64_t each = (samples + world.world_size - 1) / world.world_size;
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(world.device);
+  std::vector<size_t> indices;
+  for (int64_t turn = 0; turn < each; ++turn) {
+    indices.push_back(static_cast<size_t>((turn * world.world_size + world.rank) % samples));
+    if (std::cmp_less(indices.size(), batch_size) && turn + 1 < each) continue;
+    const auto [input, target] = set.get_batch(indices).to(world.device);
+    totals += task.loss(model->forward(input), target).totals();
+    indices.clear();
+  }
+  return task.score(totals);
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+
+  const World world = setup({.backend = options.backend, .device = options.device});
+  const auto device = world.device;
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  const auto model = module;
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    progress.report(trained, valid);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const auto test = final_test(*task, model, world, options.batch_size);
+  progress.report(test);
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

@@ -1,0 +1,139 @@
+// The loss of a step is that of all ranks: each contributes its share.
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// The three splits and what deals them out.
+struct Data {
+  tasks::Dataset train, valid, test;
+  DistributedSampler train_sampler, valid_sampler, test_sampler;
+
+  Data(const tasks::Task& task, const tasks::Options& options)
+      : train(task.dataset("train")),
+        valid(task.dataset("validation")),
+        test(task.dataset("test")),
+        train_sampler(*train.size(), {.shuffle = true, .seed = options.seed, .drop_last = true}),
+        valid_sampler(*valid.size(), {.shuffle = false, .pad = false}),
+        test_sampler(*test.size(), {.shuffle = false, .pad = false}) {}
+};
+
+std::shared_ptr<tasks::Model> on(std::shared_ptr<tasks::Model> module, torch::Device device) {
+  module->to(device);
+  return module;
+}
+
+class Trainer {
+ public:
+  Trainer(const tasks::Options& options, const World& world)
+      : options_(options),
+        world_(world),
+        task_(tasks::make_task(options)),
+        data_(*task_, options),
+        model_(DistributedDataParallel(on(task_->make_model(), world_.device))),
+        optimizer_(task_->make_optimizer(model_->parameters())),
+        progress_(options, *data_.train.size()),
+        schedule_(task_->make_schedule(*optimizer_, progress_.total_steps())) {}
+
+  void run() {
+    const auto size = options_.batch_size;
+    auto train_loader =
+        data::make_data_loader(data_.train, data_.train_sampler,
+                               data::DataLoaderOptions(options_.batch_size).drop_last(true));
+    auto valid_loader = data::make_data_loader(data_.valid, data_.valid_sampler,
+                                               data::DataLoaderOptions(size));
+    auto test_loader =
+        data::make_data_loader(data_.test, data_.test_sampler, data::DataLoaderOptions(size));
+    tasks::Score best;
+    for (int64_t epoch = 0; epoch < options_.epochs && !progress_.finished(); ++epoch) {
+      data_.train_sampler.set_epoch(epoch);
+      const auto trained = train(*train_loader);
+      const auto valid = evaluate(*valid_loader);
+      progress_.report(trained, valid);
+      fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1,
+                   options_.epochs, task_->format(trained), task_->format(valid));
+      if (valid < best) {
+        best = valid;
+        torch::save(model_, options_.output / "model-best.pt");
+      }
+    }
+    const auto test = evaluate(*test_loader);
+    progress_.report(test);
+    fmt::println("best validation loss: {}", task_->describe(best));
+    fmt::println("test loss: {}", task_->describe(test));
+    torch::save(model_, options_.output / "model-final.pt");
+  }
+
+ private:
+  tasks::Loss loss_of(const tasks::Batch& batch) {
+    const auto [input, target] = batch.to(world_.device);
+    return task_->loss(model_->forward(input), target);
+  }
+
+  tasks::Loss step(const tasks::Batch& batch) {
+    // Each rank's part of the mean over all targets of this step.
+    const auto loss = loss_of(batch);
+    const auto part = loss.sum / static_cast<double>(targets_of_all(loss.count));
+    optimizer_->zero_grad();
+    part.backward();
+    optimizer_->step();
+    return loss;
+  }
+
+  tasks::Score train(auto& loader) {
+    model_->train();
+    auto totals = task_->no_totals(world_.device);
+    for (auto& batch : loader) {
+      const auto loss = step(batch);
+      schedule_->step();
+      totals += loss.totals();
+      if (!progress_.step(loss)) break;
+    }
+    return score_of(totals);
+  }
+
+  tasks::Score evaluate(auto& loader) {
+    const torch::NoGradGuard no_grad;
+    model_->eval();
+    auto totals = task_->no_totals(world_.device);
+    for (auto& batch : loader) totals += loss_of(batch).totals();
+    return score_of(totals);
+  }
+
+  tasks::Score score_of(torch::Tensor totals) {
+    return task_->score(totals);
+  }
+
+  int64_t targets_of_all(int64_t own) const {
+    const auto count = torch::tensor({own}, torch::TensorOptions(world_.device).dtype(torch::kInt64));
+    all_reduce(count, ReduceOp::SUM);
+    return count.item<int64_t>();
+  }
+
+  tasks::Options options_;
+  World world_;
+  std::shared_ptr<tasks::Task> task_;
+  Data data_;
+  DistributedDataParallel<tasks::Model> model_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  tasks::Progress progress_;
+  std::unique_ptr<tasks::Schedule> schedule_;
+};
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+  const auto world = setup({.backend = options.backend, .device = options.device});
+  Trainer(options, world).run();
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

@@ -1,0 +1,121 @@
+// Only what is large travels.
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Averages the gradients of matrices. The vectors (biases, norms) are a fraction of a percent of
+// all weights and not worth a message each.
+class MatrixAverager {
+ public:
+  explicit MatrixAverager(const tasks::Model& model) {
+    const torch::NoGradGuard no_grad;
+    for (const auto& parameter : model.parameters()) {
+      broadcast(parameter, 0);
+      if (parameter.dim() > 1) matrices_.push_back(parameter);
+    }
+    for (const auto& buffer : model.buffers()) broadcast(buffer, 0);
+  }
+
+  void average() const {
+    std::vector<Work> under_way;
+    for (const auto& matrix : matrices_)
+      if (matrix.grad().defined()) under_way.push_back(all_reduce_async(matrix.grad()));
+    for (auto& work : under_way) work.wait();
+    for (const auto& matrix : matrices_)
+      if (matrix.grad().defined()) matrix.grad().div_(get_world_size());
+  }
+
+ private:
+  std::vector<torch::Tensor> matrices_;
+};
+
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   const MatrixAverager& averager, tasks::Schedule& schedule, torch::Device device,
+                   tasks::Progress& progress) {
+  model->train();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    optimizer.zero_grad();
+    const auto loss = task.loss(model->forward(input), target);
+    loss.mean().backward();
+    averager.average();
+    optimizer.step();
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  return task.score(totals);
+}
+
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    totals += task.loss(model->forward(input), target).totals();
+  }
+  return task.score(totals);
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+
+  const auto model = task->make_model();
+  model->to(device);
+  const MatrixAverager averager(*model);
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    train_sampler.set_epoch(epoch);
+    const auto trained = train(*task, model, *train_loader, *optimizer, averager, *schedule, device,
+                               progress);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    progress.report(trained, valid);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}
