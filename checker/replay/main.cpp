@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "evidence/folders.hpp"
 #include "plan.hpp"
 #include "process/served.hpp"
 #include "replay.hpp"
@@ -20,19 +21,19 @@ namespace {
 std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder) {
   std::vector<checker::RankSeen> ranks;
   size_t world = 0;
-  while (std::filesystem::exists(folder / ("rank-" + std::to_string(world)))) ++world;
+  while (std::filesystem::exists(checker::log_of(folder, world))) ++world;
   for (size_t rank = 0; rank < world; ++rank) {
-    const auto place = folder / ("rank-" + std::to_string(rank));
     auto& seen = ranks.emplace_back();
-    seen.folder = place;
-    seen.log = checker::read_log(folder / ("log-" + std::to_string(rank)));
+    seen.folder = checker::folder_of(folder, rank);
+    seen.log = checker::read_log(checker::log_of(folder, rank));
     seen.place = {.rank = rank, .world_size = world};
     checker::interpret(seen);
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(place)) {
-      if (entry.is_regular_file() && !entry.is_symlink()) seen.files.push_back(entry.path());
-    }
-    std::ranges::sort(seen.files);
   }
+  // What is in them is only asked of rank 0's files, or of those in the folder that ranks share.
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(ranks.at(0).folder)) {
+    if (entry.is_regular_file() && !entry.is_symlink()) ranks[0].files.push_back(entry.path());
+  }
+  std::ranges::sort(ranks[0].files);
   return ranks;
 }
 

@@ -103,6 +103,8 @@ class Interpreter {
         if (const auto plan = event.head<format::ProgressRecord>())
           rank_.planned_world = plan->world_size;
         return;
+      case Kind::file:
+        return file(event, place);
       case Kind::device:
         rank_.devices.push_back(event.payload);
         return;
@@ -195,6 +197,17 @@ class Interpreter {
     batch.with_gradients = numbers[2] != 0;
     if (!batch.with_gradients) batch.metrics = {numbers.begin() + 3, numbers.end()};
     samples_.find(batch);
+  }
+
+  void file(const Event& event, size_t place) {
+    const auto record = event.head<format::FileRecord>();
+    if (!record || event.payload.size() < sizeof *record + record->path_size) return;
+    rank_.file_changes.push_back(
+        {.action = record->action,
+         .path = event.payload.substr(sizeof *record, record->path_size),
+         .new_path = event.payload.substr(sizeof *record + record->path_size),
+         .event = place,
+         .nanoseconds = event.nanoseconds});
   }
 
   void reported(const Event& event) {

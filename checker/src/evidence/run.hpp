@@ -111,6 +111,14 @@ struct ReportSeen {
   std::vector<double> metrics;  ///< in the order of their names
 };
 
+/// A file that a rank was about to change.
+struct FileChange {
+  instrumentation::FileAction action = instrumentation::FileAction::write;
+  std::filesystem::path path, new_path;  ///< absolute; the new one of a file that moves
+  size_t event = 0;
+  uint64_t nanoseconds = 0;  ///< comparable between ranks
+};
+
 struct SetEpoch {
   uint64_t sampler = 0, epoch = 0;
 };
@@ -123,6 +131,7 @@ struct RankSeen {
   uint64_t lines_left_out = 0;               ///< of the output, behind those
   std::filesystem::path folder;              ///< where it ran
   std::vector<std::filesystem::path> files;  ///< that it left in there, from that folder
+  std::vector<FileChange> file_changes;      ///< in a folder that ranks share
 
   // What the log says.
   std::vector<GroupSeen> groups;

@@ -164,7 +164,8 @@ void BuildCache::build(std::span<CachedProgram> pieces) const {
 }
 
 ForkServers servers_of(const Project& project, std::span<const CachedProgram> pieces) {
-  ForkServers servers({"OMP_NUM_THREADS=1"});  // OpenMP reads it while it is loaded.
+  // What is read while a program is loaded: by OpenMP, and by the loader.
+  ForkServers servers({"OMP_NUM_THREADS=1", "LD_PRELOAD=" + project.file_shim().string()});
   servers.add(project.build / "bin" / "replay");
   for (const auto& piece : pieces) {
     if (piece.serves && !piece.program.empty()) servers.add(piece.program);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <list>
 
+#include "evidence/files.hpp"
+#include "evidence/folders.hpp"
 #include "plan/plan.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
@@ -16,11 +18,7 @@ namespace {
 constexpr uint64_t kLogBytes = 256U << 20;  // sparse: only what is recorded takes space
 constexpr uint64_t kLargestFile = 64U << 20;
 constexpr const char* kMeeting = "meet";  // of the ranks of a world, at a file in this folder
-constexpr size_t kLines = 4000, kLineBytes = 2000, kFiles = 1000;
-
-fs::path log_of(const fs::path& folder, size_t rank) {
-  return folder / ("log-" + std::to_string(rank));
-}
+constexpr size_t kLines = 4000, kLineBytes = 2000;
 
 Command rank_command(const Experiment& experiment, const fs::path& folder, const RankPlace& place) {
   Command command;
@@ -34,12 +32,17 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
   command.environment.insert(command.environment.end(),
                              {"WORLDSIZE_RECORD=" + log_of(folder, place.rank).string(),
                               "GLOO_SOCKET_IFNAME=lo", "OMP_NUM_THREADS=1", "NO_COLOR=1"});
-  command.directory = folder / ("rank-" + std::to_string(place.rank));
+  command.directory = folder_of(folder, place.rank);
+  if (!experiment.file_shim.empty()) {
+    command.environment.insert(command.environment.end(),
+                               {"LD_PRELOAD=" + experiment.file_shim.string(),
+                                "WORLDSIZE_FILES=" + command.directory.string()});
+  }
   command.largest_file = kLargestFile;
   return command;
 }
 
-// A rank sees its own folder and log, where all of them meet, the program and what it reads.
+// A rank sees its folder and its own log, where all of them meet, the program and what it reads.
 Command boxed(const Experiment& experiment, const fs::path& folder, const Command& command,
               size_t rank) {
   const Mounts mounts{.read_only = {experiment.program, experiment.folder / kPlanFolder},
@@ -50,18 +53,6 @@ Command boxed(const Experiment& experiment, const fs::path& folder, const Comman
   auto limits = experiment.box->limits();
   limits.file = std::min(limits.file, kLargestFile);
   return experiment.box->wrap(command, mounts, limits);
-}
-
-std::vector<fs::path> files_in(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code ignored;
-  auto entry = fs::recursive_directory_iterator(
-      folder, fs::directory_options::skip_permission_denied, ignored);
-  for (; !ignored && entry != fs::end(entry) && files.size() < kFiles; entry.increment(ignored)) {
-    if (!entry->is_directory(ignored)) files.push_back(entry->path().lexically_relative(folder));
-  }
-  std::ranges::sort(files);
-  return files;
 }
 
 // Where the ranks of all worlds stand in one row.
@@ -76,6 +67,9 @@ class Row {
       std::vector<fs::path> logs;
       auto& commands = commands_.emplace_back();
       fs::create_directories(recorded.folder / kMeeting);
+      if (!experiment.file_shim.empty()) {
+        fs::create_directories(shared_folder_of(recorded.folder));
+      }
       for (size_t rank = 0; rank < recorded.run.world; ++rank) {
         commands.push_back(rank_command(experiment, recorded.folder, world[rank]));
         fs::create_directories(commands.back().directory);
@@ -137,8 +131,8 @@ class Row {
       if (boxed) seen.result.exit = outcome_in_box(seen.result.exit);
       seen.log = read_log(log_of(recorded.folder, rank));
       interpret(seen);
-      seen.files = files_in(seen.folder);
     }
+    tell_files(recorded.run, recorded.folder);
   }
 
   bool boxed_;

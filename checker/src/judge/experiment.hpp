@@ -1,5 +1,5 @@
 #pragma once
-/// Runs a program at several worlds, recorded, each rank in a folder of its own.
+/// Runs a program at several worlds, recorded.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,15 +11,18 @@
 
 namespace checker {
 
-/// What --output says, in each rank's folder.
+/// What --output says, in the folder that ranks run in.
 constexpr const char* kOutputFolder = "output";
 
 struct Experiment {
   std::filesystem::path program;
-  std::filesystem::path folder;  ///< gets world-N/rank-R and world-N/log-R
+  std::filesystem::path folder;  ///< gets a folder world-N for each world, see evidence/folders.hpp
   std::vector<std::string> options;
   bool trains = true;  ///< a trainer, which is told where to write: --output
   std::vector<std::vector<RankPlace>> worlds;  ///< the places of each one's ranks
+  /// The library file_shim. If it is given, all ranks run in one folder, as on a cluster, and it
+  /// tells which of them changed which file. Else each has a folder of its own.
+  std::filesystem::path file_shim;
   bool on_gpus = false;
   const Box* box = nullptr;  ///< where the ranks are shut in, if they are
   /// The ranks are forked from the program's, if it has one. May be null.

@@ -147,6 +147,9 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   const bool trains = step.kind == ProgramKind::trainer;
   auto arguments = options.plan.options;
   if (trains) arguments.insert(arguments.end(), {"--device", options.device});
+  const auto features = features_until(course, step, Rendering::solution);
+  // Until one rank writes for all, every rank writes the same files, which may be broken then.
+  const bool shares = trains && features.contains(std::string(feature::save0));
   options.on_stage("running");
   const auto passed_before = loopback_bytes();
   const auto runs = run_experiment({.program = options.program,
@@ -154,6 +157,7 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
                                     .options = arguments,
                                     .trains = trains,
                                     .worlds = options.plan.worlds,
+                                    .file_shim = shares ? project.file_shim() : "",
                                     .on_gpus = options.device != "cpu",
                                     .box = options.box,
                                     .servers = options.servers});
@@ -167,7 +171,6 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   const Locate locate = [&](const RankSeen& rank, const CollectiveSeen& collective) {
     return symbols.locate(rank, collective);
   };
-  const auto features = features_until(course, step, Rendering::solution);
   TrainerChecked checked;
   for (const size_t i : most_telling_first(runs)) {
     choose_test(truth.worlds[i], runs[i].run, options.plan.loss_tolerance);

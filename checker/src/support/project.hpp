@@ -13,6 +13,8 @@ struct Project {
   std::string ninja = "ninja";
 
   std::filesystem::path chapters() const { return source / "checker" / "chapters"; }
+  /// The library to preload into ranks that share a folder.
+  std::filesystem::path file_shim() const { return build / "lib" / "libfile_shim.so"; }
   /// A path as people say it: from the project's folder if it lies in there.
   std::string shown(const std::filesystem::path& path) const;
 };

@@ -33,6 +33,8 @@ std::optional<size_t> silent_about_losses(const RunContext& context);
 double loss_deviation(const RunContext& context);
 /// Rank 0 alone prints (TODO 11).
 void speaking(const RunContext& context, Symptoms& symptoms);
+/// No rank moves or removes what rank 0 wrote, and none dies of a file that others change too.
+void files(const RunContext& context, Symptoms& symptoms);
 /// Rank 0 alone writes the best and the final model (TODO 12).
 void saving(const RunContext& context, Symptoms& symptoms);
 /// Every rank shuts its groups down, after the last collective (TODO 13).

@@ -69,6 +69,9 @@ enum class Kind : uint16_t {
   generator = 42,  ///< before a forward pass in training, if it has changed: the state of torch's
                    ///< generator of random numbers
   progress = 43,   ///< a trainer plans its steps: ProgressRecord
+
+  // Files in the folder that WORLDSIZE_FILES names, where a run is recorded with the file shim.
+  file = 44,  ///< before a file changes: FileRecord, its path, then its new path if it moves
 };
 
 struct GroupRecord {
@@ -155,6 +158,16 @@ struct SteppingRecord {
 struct ProgressRecord {
   uint64_t world_size;   ///< with which it plans
   uint64_t total_steps;  ///< of the run
+};
+
+enum class FileAction : uint32_t {
+  write,  ///< it is opened to be written, from its beginning or at its end, or is made
+  move,
+  remove,
+};
+struct FileRecord {
+  FileAction action;
+  uint32_t path_size;
 };
 
 struct LossRecord {

@@ -1,0 +1,20 @@
+#include "evidence/folders.hpp"
+
+#include <string>
+
+namespace checker {
+
+namespace fs = std::filesystem;
+
+fs::path log_of(const fs::path& world, size_t rank) {
+  return world / ("log-" + std::to_string(rank));
+}
+
+fs::path shared_folder_of(const fs::path& world) { return world / "files"; }
+
+fs::path folder_of(const fs::path& world, size_t rank) {
+  const auto shared = shared_folder_of(world);
+  return fs::exists(shared) ? shared : world / ("rank-" + std::to_string(rank));
+}
+
+}  // namespace checker

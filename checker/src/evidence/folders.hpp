@@ -1,0 +1,16 @@
+#pragma once
+/// Where the ranks of one judged world run and record:
+///
+///   world-3/log-0 log-1 log-2    what each recorded
+///           files/               where all of them ran, if they share a folder
+///           rank-0/ rank-1/ …    else where each of them ran
+#include <filesystem>
+
+namespace checker {
+
+std::filesystem::path log_of(const std::filesystem::path& world, size_t rank);
+std::filesystem::path shared_folder_of(const std::filesystem::path& world);
+/// The one that they share if it is there, else the rank's own.
+std::filesystem::path folder_of(const std::filesystem::path& world, size_t rank);
+
+}  // namespace checker
