@@ -1,0 +1,130 @@
+// Step 04: gradients averaged by hand, and dropout that differs from rank to rank.
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// An optimizer that steps with the mean gradient of all ranks.
+class AveragingOptimizer {
+ public:
+  explicit AveragingOptimizer(std::unique_ptr<torch::optim::Optimizer> inner)
+      : inner_(std::move(inner)) {}
+
+  void zero_grad() { inner_->zero_grad(); }
+
+  void step() {
+    for (const auto& group : inner_->param_groups()) {
+      for (const auto& parameter : group.params()) {
+        if (parameter.grad().defined()) all_reduce(parameter.grad(), ReduceOp::AVG);
+      }
+    }
+    inner_->step();
+  }
+
+  torch::optim::Optimizer& inner() { return *inner_; }
+
+ private:
+  std::unique_ptr<torch::optim::Optimizer> inner_;
+};
+
+tasks::Loss train_step(const tasks::Task& task, tasks::Model& model,
+                       AveragingOptimizer& optimizer, const tasks::Batch& batch,
+                       torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  auto loss = task.loss(model.forward(input), target);
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+tasks::Score train(const tasks::Task& task, tasks::Model& model, auto& loader,
+                   AveragingOptimizer& optimizer, tasks::Schedule& schedule, torch::Device device,
+                   tasks::Progress& progress) {
+  model.train();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  return task.score(totals);
+}
+
+tasks::Score evaluate(const tasks::Task& task, tasks::Model& model, auto& loader,
+                      torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model.eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    totals += task.loss(model.forward(input), target).totals();
+  }
+  return task.score(totals);
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+  // Ranks that drop the same neurons would learn less from their batches.
+  torch::manual_seed(options.seed + static_cast<uint64_t>(rank));
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
+
+  // The samplers have a seed of their own, which is the same on all ranks.
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+
+  const auto model = task->make_model();
+  model->to(device);
+  AveragingOptimizer optimizer(task->make_optimizer(model->parameters()));
+
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(optimizer.inner(), progress.total_steps());
+  tasks::Score best;
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    train_sampler.set_epoch(epoch);
+    const auto trained =
+        train(*task, *model, *train_loader, optimizer, *schedule, device, progress);
+    const auto valid = evaluate(*task, *model, *valid_loader, device);
+    progress.report(trained, valid);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const auto test = evaluate(*task, *model, *test_loader, device);
+  progress.report(test);
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

@@ -1,0 +1,131 @@
+// Step 04: one model on all ranks, fed by a stream of batches that goes on over epochs.
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include <optional>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// The training data as a stream: next() gives a batch, and nothing once at the end of every epoch.
+template <class Loader>
+class Stream {
+ public:
+  Stream(Loader& loader, DistributedSampler& sampler)
+      : loader_(loader), sampler_(sampler), at_(loader.begin()), end_(loader.end()) {}
+
+  // The epoch that the sampler shuffles by.
+  void set_epoch(uint64_t epoch) { sampler_.set_epoch(epoch); }
+
+  std::optional<tasks::Batch> next() {
+    if (at_ == end_) {
+      // Ready for the next epoch before the evaluation begins.
+      at_ = loader_.begin();
+      return std::nullopt;
+    }
+    auto batch = std::move(*at_);
+    ++at_;
+    return batch;
+  }
+
+ private:
+  Loader& loader_;
+  DistributedSampler& sampler_;
+  decltype(std::declval<Loader&>().begin()) at_;
+  decltype(std::declval<Loader&>().end()) end_;
+};
+
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto loss = task.loss(model->forward(input), target);
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+tasks::Score train(const tasks::Task& task, auto& model, auto& stream, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress) {
+  model->train();
+  auto totals = task.no_totals(device);
+  while (const auto batch = stream.next()) {
+    const auto loss = train_step(task, model, optimizer, *batch, device);
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+  }
+  return task.score(totals);
+}
+
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    totals += task.loss(model->forward(input), target).totals();
+  }
+  return task.score(totals);
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv);
+  tasks::apply(options);
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
+
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  const auto model = DistributedDataParallel(module);
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  Stream stream(*train_loader, train_sampler);
+  tasks::Score best;
+  for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
+    stream.set_epoch(epoch);
+    const auto trained = train(*task, model, stream, *optimizer, *schedule, device, progress);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    progress.report(trained, valid);
+    fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+                 task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      torch::save(model, options.output / "model-best.pt");
+    }
+  }
+
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
+  fmt::println("best validation loss: {}", task->describe(best));
+  fmt::println("test loss: {}", task->describe(test));
+  torch::save(model, options.output / "model-final.pt");
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}
