@@ -188,6 +188,23 @@ TEST(Evidence, ALossWithoutBackwardIsNoTraining) {
   EXPECT_EQ(rank.evaluations(Split::train).size(), 2U);
 }
 
+TEST(Evidence, ARankThatIsKilledBeforeBackwardHasNotEvaluated) {
+  const auto rank_that = [](bool left) {
+    LogWriter log;
+    model(log);
+    fetch(log, 0, 1, 2);
+    use(log, 0, 1, 2, 9, true);
+    log.add(Kind::backward, uint64_t{0});
+    step(log, 0.5, 0.1);
+    fetch(log, 0, 3, 4);
+    use(log, 0, 3, 4, 2, true);
+    if (left) log.add(Kind::exit);
+    return read(log);
+  };
+  EXPECT_EQ(rank_that(false).passes.size(), 1U);
+  EXPECT_EQ(rank_that(true).evaluations(Split::train).size(), 1U);
+}
+
 TEST(Evidence, SeveralBatchesMayLeadToOneStep) {
   LogWriter log;
   model(log);

@@ -30,6 +30,7 @@ class Interpreter {
 
   void end() {
     steps_.end();
+    if (is_cut_off()) losses_.pop_back();
     rank_.passes = passes_of(std::move(losses_), samples_.split_sizes(), rank_.place.world_size);
   }
 
@@ -117,6 +118,14 @@ class Interpreter {
   }
 
  private:
+  // A rank that was ended between a loss and its backward() did not evaluate with that loss.
+  bool is_cut_off() const {
+    if (rank_.left_regularly || losses_.empty()) return false;
+    const auto& last = losses_.back();
+    const bool went_on = !rank_.collectives.empty() && rank_.collectives.back().event > last.event;
+    return last.with_gradients && !last.trains() && !went_on;
+  }
+
   void group(const Event& event) {
     const auto record = event.head<format::GroupRecord>();
     if (!record || event.payload.size() < sizeof *record + record->name_size) return;

@@ -24,13 +24,40 @@ std::vector<double> numbers_in(const std::vector<std::string>& lines) {
   return numbers;
 }
 
-std::optional<double> number_after(const std::string& line, std::string_view word) {
+namespace {
+
+// Where it begins.
+std::optional<size_t> place_of_number(const std::string& line, std::string_view word) {
   const auto at = line.find(word);
   if (at == std::string::npos) return std::nullopt;
   constexpr size_t kBetween = 4;
   const auto digit = line.find_first_of("0123456789", at + word.size());
   if (digit == std::string::npos || digit > at + word.size() + kBetween) return std::nullopt;
-  return std::strtod(line.c_str() + digit, nullptr);
+  return digit;
+}
+
+}  // namespace
+
+std::optional<double> number_after(const std::string& line, std::string_view word) {
+  const auto place = place_of_number(line, word);
+  if (!place) return std::nullopt;
+  return std::strtod(line.c_str() + *place, nullptr);
+}
+
+bool may_be_one_of(const std::string& line, std::string_view word,
+                   const std::vector<double>& losses) {
+  const auto place = place_of_number(line, word);
+  if (!place) return true;
+  const auto point = std::min(line.find_first_not_of("0123456789", *place), line.size());
+  if (point == line.size() || line[point] != '.') return true;
+  const auto end = std::min(line.find_first_not_of("0123456789", point + 1), line.size());
+  const auto decimals = static_cast<int>(end - point) - 1;
+  if (decimals < 2) return true;
+  // It may be rounded or cut off, and computed in float.
+  const double tolerance = std::max(6e-4, 1.01 * std::pow(10.0, -decimals));
+  const double value = std::strtod(line.c_str() + *place, nullptr);
+  return std::ranges::any_of(losses,
+                             [&](double loss) { return std::abs(value - loss) <= tolerance; });
 }
 
 size_t times_shown(const std::vector<double>& numbers, double wanted) {

@@ -10,6 +10,11 @@ namespace checker::rules {
 /// The number that follows a word in a line, at most a few signs after it; or nothing.
 std::optional<double> number_after(const std::string& line, std::string_view word);
 
+/// Whether the number that follows a word is one of these losses, as far as it is printed. One with
+/// fewer than two decimals may be any.
+bool may_be_one_of(const std::string& line, std::string_view word,
+                   const std::vector<double>& losses);
+
 /// Every number in some lines of text.
 std::vector<double> numbers_in(const std::vector<std::string>& lines);
 

@@ -24,6 +24,8 @@ void gradients(const RunContext& context, Symptoms& symptoms);
 std::vector<std::string> second_opinion(const RunContext& context);
 /// Reported losses are those of all ranks (TODO 10).
 void losses(const RunContext& context, Symptoms& symptoms);
+/// So are those that ranks print (TODO 10).
+void printed_losses(const RunContext& context, Symptoms& symptoms);
 /// Reported metrics are those of all ranks.
 void metrics(const RunContext& context, Symptoms& symptoms);
 /// The rank that prints losses and reports none, so that nobody knows them exactly; nothing where

@@ -16,7 +16,7 @@ constexpr std::array<std::pair<std::string_view, Stage>, 5> kStages{{{"place", S
                                                                      {"results", Stage::results},
                                                                      {"whole", Stage::whole}}};
 
-constexpr std::array<Rule, 15> kCommon{{{"membership", &membership},
+constexpr std::array<Rule, 16> kCommon{{{"membership", &membership},
                                         {"purposes", &purposes},
                                         {"training_shares", &training_shares},
                                         {"evaluation_shares", &evaluation_shares},
@@ -24,6 +24,7 @@ constexpr std::array<Rule, 15> kCommon{{{"membership", &membership},
                                         {"collectives", &collectives},
                                         {"gradients", &gradients},
                                         {"losses", &losses},
+                                        {"printed_losses", &printed_losses},
                                         {"metrics", &metrics},
                                         {"speaking", &speaking},
                                         {"files", &files},
