@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "files.hpp"
 #include "support/error.hpp"
 
@@ -41,6 +43,26 @@ TEST(Course, NumbersStayWhatTheyWere) {
     if (published.contains(step.name) || step.label().front() == 'C') continue;
     const auto [first, last] = reserved.at(step.label());
     for (const int todo : step.todos) EXPECT_TRUE(todo >= first && todo <= last) << step.name;
+  }
+}
+
+// Which mistakes a judgement can see depends on its plans, and three are drawn four apart.
+TEST(Course, ThreePlansThatAreDrawnTogetherShowEveryKindOfMistake) {
+  const auto& plans = testing::course().step("04").conditions;
+  ASSERT_EQ(plans.size(), 12U);
+  for (size_t first = 0; first < 4; ++first) {
+    std::map<std::string, int> settings;
+    bool alone = false, many_epochs = false;
+    for (size_t number = first; number < plans.size(); number += 4) {
+      for (const auto& [name, value] : plans[number].settings) {
+        ++settings[name];
+        many_epochs = many_epochs || (name == "epochs" && std::stoi(value) > 3);
+      }
+      for (const auto& world : plans[number].worlds) alone = alone || world.size() == 1;
+    }
+    EXPECT_GT(settings["dropout"], 0) << first;
+    EXPECT_GT(settings["max_steps"], 0) << first;
+    EXPECT_TRUE(alone && many_epochs) << first;
   }
 }
 

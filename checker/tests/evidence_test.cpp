@@ -107,6 +107,25 @@ TEST(Evidence, AValidationHalfWayDoesNotEndTheEpoch) {
   EXPECT_EQ(rank.evaluations(Split::validation).size(), 4U);
 }
 
+// Sample by sample, and the last one of the share fills no batch of two: the next epoch begins with
+// it.
+TEST(Evidence, AnEpochEndsThoughItsNextSampleWouldFit) {
+  std::vector<BatchSeen> batches;
+  const auto use_one = [&](Split split, uint64_t id) {
+    auto& batch = batches.emplace_back();
+    batch.split = split;
+    batch.ids = {id};
+    batch.backward = split == Split::train;
+  };
+  for (const uint64_t id : {1, 2, 3, 4}) use_one(Split::train, id);
+  use_one(Split::validation, 1);
+  for (const uint64_t id : {5, 3, 1, 4}) use_one(Split::train, id);
+  const auto passes = passes_of(batches, {10, 2, 2}, 2);
+  ASSERT_EQ(passes.size(), 3U);
+  EXPECT_THAT(passes[0].ids(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(passes[2].ids(), ElementsAre(5, 3, 1, 4));
+}
+
 // With workers, batches are fetched ahead and in any order.
 TEST(Evidence, SamplesAreRecognisedByTheirValues) {
   LogWriter log;

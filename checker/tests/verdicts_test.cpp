@@ -42,6 +42,16 @@ TEST(Verdicts, ANoteIsToldAndRejectsNothing) {
   EXPECT_EQ(found.at(1).state, State::done) << "nothing waits for a note";
 }
 
+TEST(Verdicts, AConsequenceWaitsForItsCause) {
+  const auto& step = course().step("06");
+  const auto found = to_verdicts(course(), step, course().todos_of(step, false),
+                                 {finding(10), finding(11, FindingKind::consequence)}, {}, false);
+  EXPECT_EQ(found.at(0).state, State::not_judged);
+  EXPECT_EQ(found.at(0).reason, "waits for TODO 10");
+  EXPECT_EQ(states(found).at(10), State::wrong);
+  EXPECT_EQ(states(found).at(12), State::done);
+}
+
 TEST(Verdicts, OpenIsWhatIsUntouchedAndNotStarted) {
   const auto& step = course().step("03");
   const auto found = [&](FindingKind kind, const std::set<int>& untouched) {

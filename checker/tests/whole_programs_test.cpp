@@ -51,8 +51,8 @@ TEST_F(WholePrograms, MistakesInThemAreErrorsWithFileAndLine) {
     add("a", "train.cpp", expected);
     return error_of([&] { load(); });
   };
-  EXPECT_THAT(error_with("{step: 4, verdict: wrong, todo: 3, why: w}"),
-              HasSubstr("a/expected.yaml:1: step 04_ddp has no TODO 3"));
+  EXPECT_THAT(error_with("{step: 4, verdict: wrong, todo: 10, why: w}"),
+              HasSubstr("a/expected.yaml:1: step 04_ddp has no TODO 10"));
   EXPECT_THAT(error_with("{step: 99, verdict: right, why: w}"), HasSubstr("there is no step 99"));
   EXPECT_THAT(error_with("{step: 4, verdict: good, why: w}"), HasSubstr("wrong or right"));
   EXPECT_THAT(error_with("{step: 4, verdict: wrong, why: w}"), HasSubstr("todo is missing"));

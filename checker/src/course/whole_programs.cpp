@@ -4,6 +4,7 @@
 #include <set>
 
 #include "course/mapping.hpp"
+#include "course/render.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 
@@ -25,12 +26,17 @@ const Step& step_named(const fs::path& file, const Mapping& mapping, const Cours
   fail(file, mapping.node("step").Mark(), "there is no step " + name + ".");
 }
 
-int own_todo(const fs::path& file, const YAML::Node& node, const Step& step) {
-  const int todo = node.as<int>(0);
-  if (std::ranges::find(step.todos, todo) == step.todos.end()) {
-    fail(file, node.Mark(), "step " + step.name + " has no TODO " + node.Scalar() + ".");
-  }
-  return todo;
+// One of the step, or of the steps before it, whose work a program can spoil.
+int todo_so_far(const fs::path& file, const YAML::Node& node, const Course& course,
+                const Step& step) {
+  const auto known = course.todos.find(node.as<int>(0));
+  const auto features = features_until(course, step, Rendering::solution);
+  const bool done = known != course.todos.end() &&
+                    std::ranges::all_of(known->second.features, [&](const std::string& feature) {
+                      return features.contains(feature);
+                    });
+  if (!done) fail(file, node.Mark(), "step " + step.name + " has no TODO " + node.Scalar() + ".");
+  return known->first;
 }
 
 // The file of the step that this one stands for: a program's by its name, a job script by its end.
@@ -68,10 +74,10 @@ WholeProgram read_program(const fs::path& folder, const Course& course) {
     fail(file, mapping.node("verdict").Mark(), "verdict is wrong or right.");
   }
   program.wrong = verdict == "wrong";
-  if (program.wrong) program.todo = own_todo(file, mapping.node("todo"), *program.step);
+  if (program.wrong) program.todo = todo_so_far(file, mapping.node("todo"), course, *program.step);
   if (mapping.has("or")) {
     for (const auto& other : mapping.node("or"))
-      program.or_todos.push_back(own_todo(file, other, *program.step));
+      program.or_todos.push_back(todo_so_far(file, other, course, *program.step));
   }
   add_text(program, folder, course);
   return program;

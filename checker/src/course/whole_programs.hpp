@@ -7,7 +7,7 @@
 ///
 ///   step: 4
 ///   verdict: wrong           # or: right
-///   todo: 8                  # of a wrong one: the TODO to be named first
+///   todo: 8                  # of a wrong one: the TODO to be named first, of this step or before
 ///   or: [9]                  # others that a fair teacher could name as well
 ///   why: What the program does, and why that is wrong or right.
 #include <filesystem>

@@ -38,10 +38,11 @@ class PassBuilder {
   PassBuilder(const std::vector<uint64_t>& split_sizes, size_t world)
       : split_sizes_(split_sizes), world_(world) {}
 
-  void take(BatchSeen&& batch) {
+  // ahead: samples of this batch and those that follow it up to the next evaluation.
+  void take(BatchSeen&& batch, uint64_t ahead) {
     auto& open = batch.trains() ? training_ : evaluation_;
     if (batch.trains()) evaluation_.reset();
-    if (!open || is_anew(passes_[*open], batch, batch.trains() && evaluated_)) {
+    if (!open || is_anew(passes_[*open], batch, batch.trains() && evaluated_, ahead)) {
       open = passes_.size();
       passes_.push_back({.split = batch.split,
                          .training = batch.trains(),
@@ -65,7 +66,8 @@ class PassBuilder {
   }
 
   // after_evaluation: one came since the pass's last batch.
-  bool is_anew(const Pass& pass, const BatchSeen& batch, bool after_evaluation) const {
+  bool is_anew(const Pass& pass, const BatchSeen& batch, bool after_evaluation,
+               uint64_t ahead) const {
     if (batch.split != pass.split) return true;
     if (batch.ids.empty()) return after_evaluation;
     const auto& seen = batch.trains() ? trained_ : seen_;
@@ -78,7 +80,7 @@ class PassBuilder {
     }
     if (!after_evaluation) return false;
     const uint64_t share = taken.size() > most ? size : size / world_;
-    return std::ranges::any_of(batch.ids, known) || taken.size() + batch.ids.size() > share;
+    return std::ranges::any_of(batch.ids, known) || taken.size() + ahead > share;
   }
 
   const std::vector<uint64_t>& split_sizes_;
@@ -90,12 +92,28 @@ class PassBuilder {
   bool evaluated_ = false;  // since the last batch of training
 };
 
+// Samples of the training batches from this one on, up to an evaluation, another split, or a sample
+// that comes again.
+uint64_t trained_from(const std::vector<BatchSeen>& batches, size_t first) {
+  std::set<uint64_t> seen;
+  for (size_t i = first; i < batches.size(); ++i) {
+    if (!batches[i].trains() || batches[i].split != batches[first].split) break;
+    for (const uint64_t id : batches[i].ids) {
+      if (!seen.insert(id).second) return seen.size();
+    }
+  }
+  return seen.size();
+}
+
 }  // namespace
 
 std::vector<Pass> passes_of(std::vector<BatchSeen> batches,
                             const std::vector<uint64_t>& split_sizes, size_t world) {
   PassBuilder builder(split_sizes, std::max<size_t>(world, 1));
-  for (auto& batch : batches) builder.take(std::move(batch));
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto ahead = trained_from(batches, i);
+    builder.take(std::move(batches[i]), ahead);
+  }
   return std::move(builder).passes();
 }
 

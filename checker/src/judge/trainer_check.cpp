@@ -20,10 +20,14 @@ namespace {
 
 // Such a symptom is no reason for what comes later.
 bool explains_nothing(const Symptom& symptom) {
-  return symptom.kind == FindingKind::not_started || symptom.kind == FindingKind::note;
+  return symptom.kind == FindingKind::not_started || symptom.kind == FindingKind::note ||
+         symptom.kind == FindingKind::consequence;
 }
 
-bool is_not_started(const Finding& finding) { return finding.kind == FindingKind::not_started; }
+// Another world may show the same as a mistake of its own.
+bool says_little(const Finding& finding) {
+  return finding.kind == FindingKind::not_started || finding.kind == FindingKind::consequence;
+}
 
 std::string where(const RunContext& context) {
   return "at world size " + std::to_string(context.world());
@@ -87,7 +91,7 @@ void add_unknown(Findings& all, Findings&& findings) {
   for (auto& finding : findings) {
     const bool known = std::ranges::any_of(all, [&](const Finding& other) {
       return other.todo == finding.todo && other.id == finding.id &&
-             (is_not_started(finding) || !is_not_started(other));
+             (says_little(finding) || !says_little(other));
     });
     if (known) continue;
     std::erase_if(all, [&](const Finding& other) {

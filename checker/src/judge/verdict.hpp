@@ -20,6 +20,7 @@ enum class FindingKind {
   not_started,  ///< the program does what the exercise does before this TODO, and nothing else
   crash,        ///< a rank died, hung or never ended
   note,         ///< the program does something that a teacher may allow: nothing is wrong with it
+  consequence,  ///< it may follow from another finding; the TODO cannot be judged before that
 };
 
 /// One reason why a TODO is wrong.

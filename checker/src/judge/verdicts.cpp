@@ -34,7 +34,10 @@ class Verdicts {
            bool cut_off)
       : course_(course), untouched_(untouched), cut_off_(cut_off) {
     for (const auto& finding : findings) {
-      (is(finding, FindingKind::note) ? notes_ : found_)[finding.todo].push_back(finding);
+      auto& group = is(finding, FindingKind::note)          ? notes_
+                    : is(finding, FindingKind::consequence) ? following_
+                                                            : found_;
+      group[finding.todo].push_back(finding);
     }
   }
 
@@ -52,6 +55,9 @@ class Verdicts {
       verdict.reason = "waits for TODO " + std::to_string(waiting);
     } else if (in_trouble) {
       verdict.state = State::open;
+    } else if (following_.contains(todo) && !found_.empty()) {
+      verdict.state = State::not_judged;
+      verdict.reason = "waits for TODO " + std::to_string(found_.begin()->first);
     } else if (cut_off_) {
       verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
       verdict.reason = "the run did not come that far";
@@ -96,7 +102,7 @@ class Verdicts {
   const Course& course_;
   const std::set<int>& untouched_;
   bool cut_off_;
-  FindingsByTodo found_, notes_;
+  FindingsByTodo found_, notes_, following_;
 };
 
 }  // namespace

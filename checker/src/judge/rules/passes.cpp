@@ -175,17 +175,21 @@ SamplerProblem problem_of(const RunContext& context, size_t rank, const SamplerR
 
 bool right_sampler(const RunContext& context, Split split) {
   std::optional<uint64_t> seed;
+  bool any = false;
   for (size_t rank = 0; rank < context.world(); ++rank) {
     const auto made = samplers_for(context, rank, split);
+    // Another rank failed before this one came to its samplers.
+    if (made.empty() && context.run().ranks[rank].result.ended_by_us) continue;
     const auto found = std::ranges::find_if(made, [&](const SamplerRecord* sampler) {
       return deals_rightly(context, rank, split, *sampler);
     });
     if (found == made.end()) return false;
+    any = true;
     if ((*found)->shuffle == 0) continue;
     if (seed && *seed != (*found)->seed) return false;
     seed = (*found)->seed;
   }
-  return true;
+  return any;
 }
 
 std::optional<SamplerProblem> sampler_problem(const RunContext& context, Split split) {

@@ -60,6 +60,14 @@ bool may_be_one_of(const std::string& line, std::string_view word,
                              [&](double loss) { return std::abs(value - loss) <= tolerance; });
 }
 
+bool losses_are_in_doubt(const Symptoms& symptoms) {
+  return std::ranges::any_of(symptoms, [](const Symptom& symptom) {
+    const auto& id = symptom.id;
+    return id.ends_with("_not_global") || id == "loss_global_on_some_ranks" ||
+           id.starts_with("validation_") || id.starts_with("test_");
+  });
+}
+
 size_t times_shown(const std::vector<double>& numbers, double wanted) {
   return static_cast<size_t>(std::ranges::count_if(
       numbers, [&](double value) { return std::abs(value - wanted) < 6e-4; }));

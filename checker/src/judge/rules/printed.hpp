@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "judge/symptom.hpp"
+
 namespace checker::rules {
 
 /// The number that follows a word in a line, at most a few signs after it; or nothing.
@@ -17,6 +19,10 @@ bool may_be_one_of(const std::string& line, std::string_view word,
 
 /// Every number in some lines of text.
 std::vector<double> numbers_in(const std::vector<std::string>& lines);
+
+/// Whether losses are wrong, or what they are computed of: then what is printed and which model is
+/// the best follow from that.
+bool losses_are_in_doubt(const Symptoms& symptoms);
 
 /// How often a loss is among them; three decimals are enough to recognise it.
 size_t times_shown(const std::vector<double>& numbers, double wanted);

@@ -13,11 +13,19 @@ struct Misuse {
   Split meant, used;
 };
 
+// A batch that went through the model as in training, but led to no backward().
+bool looks_like_training(const RankSeen& rank, const Pass& pass) {
+  return std::ranges::all_of(pass.batches, [&](const BatchSeen& batch) {
+    return batch.with_gradients && batch.forward && rank.forwards[*batch.forward].training;
+  });
+}
+
 // The splits that a rank evaluates on after so many epochs, in their order.
 std::vector<Split> evaluated_after(const RankSeen& rank, size_t epochs) {
   std::vector<Split> splits;
   for (const auto& pass : rank.passes) {
-    if (!pass.training && pass.epoch == epochs) splits.push_back(pass.split);
+    if (!pass.training && pass.epoch == epochs && !looks_like_training(rank, pass))
+      splits.push_back(pass.split);
   }
   return splits;
 }

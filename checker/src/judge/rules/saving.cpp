@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "judge/rules/passes.hpp"
+#include "judge/rules/printed.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
@@ -112,11 +113,12 @@ void saving(const RunContext& context, Symptoms& symptoms) {
     return;
   }
   const auto written = files_of(context, 0);
-  Symptom symptom{
-      .id = "model_missing",
-      .values = context.values(),
-      .evidence = {{"left", {{"files", list_of(written)}}}},
-      .kind = everybody_saves(context) ? FindingKind::not_started : FindingKind::mistake};
+  Symptom symptom{.id = "model_missing",
+                  .values = context.values(),
+                  .evidence = {{"left", {{"files", list_of(written)}}}},
+                  .kind = everybody_saves(context)        ? FindingKind::not_started
+                          : losses_are_in_doubt(symptoms) ? FindingKind::consequence
+                                                          : FindingKind::mistake};
   const auto missing = missing_models(context, in_the_output_folder(written), symptom.variant);
   if (missing.empty()) return;
   symptom.values["first"] = missing.front();

@@ -83,7 +83,9 @@ void speaking(const RunContext& context, Symptoms& symptoms) {
   symptoms.push_back({.id = nothing ? "nobody_prints" : "not_all_printed",
                       .values = context.values(),
                       .evidence = {{missing.size() > 1 ? "not_printed_and_more" : "not_printed",
-                                    {{"first", missing.front()}, {"more", missing.size() - 1}}}}});
+                                    {{"first", missing.front()}, {"more", missing.size() - 1}}}},
+                      .kind = !nothing && losses_are_in_doubt(symptoms) ? FindingKind::consequence
+                                                                        : FindingKind::mistake});
 }
 
 }  // namespace checker::rules

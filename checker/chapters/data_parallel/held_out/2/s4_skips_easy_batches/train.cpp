@@ -31,7 +31,7 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer, Ha
                        const tasks::Batch& batch, torch::Device device) {
   const auto [input, target] = batch.to(device);
   const auto loss = task.loss(model->forward(input), target);
-  if (!harder(loss.mean().item<double>())) return loss;
+  if (!harder(loss.mean().template item<double>())) return loss;
   optimizer.zero_grad();
   loss.mean().backward();
   optimizer.step();
