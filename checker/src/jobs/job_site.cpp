@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "evidence/log.hpp"
+#include "jobs/stand_in.hpp"
 #include "jobs/torchrun.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -14,6 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char *kTrainer = "trainer-", *kLauncher = "launcher-";
+constexpr const char* kGetsSignal = "gets-signal";
 
 std::string first_line(const fs::path& file) {
   const auto lines = split_lines(read_file(file));
@@ -35,6 +37,8 @@ StartSeen read_start(const fs::path& host_file) {
     }
   }
   if (fs::exists(with(".log"))) start.log = with(".log");
+  start.told = fs::exists(with(kTold));
+  if (fs::exists(with(kLost))) start.lost = read_file(with(kLost));
   return start;
 }
 
@@ -49,8 +53,12 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
   fs::create_directories(seen_);
   write_file(folder_ / script_, script);
   write_file(folder_ / "sbatch" / "site.conf", "# A cluster without any specialities.\n");
-  std::string become = "exit 0";
-  if (!options.empty()) {
+  const auto stand_in =
+      "exec " + shell_quote((project.build / "bin" / "checker").string()) + " stand-in ";
+  std::string become = stand_in + "rank \"$me\"";
+  if (options.empty()) {
+    write_file(seen_ / kGetsSignal, "");
+  } else {
     // Sparse: only what is written takes room.
     become =
         "truncate -s 64M \"$me.log\"\n"
@@ -72,7 +80,7 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
   }
   const auto torchrun = shell_quote(own_torchrun(project).string());
   place_shim(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
-             options.empty() ? "exit 0" : "exec " + torchrun + " \"$@\"");
+             (options.empty() ? stand_in + "torchrun" : "exec " + torchrun) + " \"$@\"");
 }
 
 void JobSite::place_shim(const fs::path& program, const std::string& kind,
@@ -103,6 +111,22 @@ uint64_t JobSite::progress() const {
   return seen;
 }
 
+bool JobSite::gets_signal() const { return fs::exists(seen_ / kGetsSignal); }
+
+size_t JobSite::count(std::string_view ending) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      fs::directory_iterator(seen_),
+      [&](const fs::directory_entry& entry) { return entry.path().extension() == ending; }));
+}
+
+void JobSite::let_ranks_stop() const { write_file(seen_ / kMayStop, ""); }
+
+size_t JobSite::ranks() const {
+  JobSeen seen;
+  read(seen);
+  return seen.trainers.size();
+}
+
 void JobSite::read(JobSeen& job) const {
   std::vector<fs::path> hosts, outputs;
   for (const auto& entry : fs::directory_iterator(seen_)) {
@@ -116,6 +140,9 @@ void JobSite::read(JobSeen& job) const {
   for (const auto& file : hosts) {
     const bool launcher = file.filename().string().starts_with(kLauncher);
     (launcher ? job.launchers : job.trainers).push_back(read_start(file));
+  }
+  for (auto* starts : {&job.launchers, &job.trainers}) {
+    std::ranges::stable_sort(*starts, {}, &StartSeen::host);
   }
   for (const auto& file : outputs) {
     for (const auto& line : split_lines(read_file(file))) job.output.emplace_back(line);
