@@ -28,7 +28,7 @@ struct StartSeen {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment;
   std::filesystem::path log;  ///< a trainer's recording; empty for torchrun
-  bool told = false;          ///< a rank that got the signal
+  bool told = false;          ///< a rank that got SIGUSR1
   std::string lost{};         ///< what the signal ended above this rank, while it saved
 
   /// A variable; empty if it is not set.

@@ -37,7 +37,7 @@ StartSeen read_start(const fs::path& host_file) {
     }
   }
   if (fs::exists(with(".log"))) start.log = with(".log");
-  start.told = fs::exists(with(kTold));
+  start.told = fs::exists(with(kTold)) && read_file(with(kTold)) == kBySignal;
   if (fs::exists(with(kLost))) start.lost = read_file(with(kLost));
   return start;
 }

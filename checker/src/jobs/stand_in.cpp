@@ -31,9 +31,10 @@ constexpr auto kLongest = 120s;  // nobody ever waits that long for a rank
 constexpr int kMostRanks = 16;
 constexpr unsigned kUsr1Bit = 1U << (SIGUSR1 - 1);
 
-std::atomic<bool> told{false}, ending{false};
+std::atomic<int> told{0};  // the signal that did
+std::atomic<bool> ending{false};
 
-void note_told(int /*signal*/) { told = true; }
+void note_told(int signal) { told = signal; }
 void note_end(int /*signal*/) { ending = true; }
 
 void handle(int signal, void (*handler)(int)) {
@@ -137,13 +138,14 @@ int stand_in_for_rank(const fs::path& file) {
   // What goes on after a signal and then fails must not be queued again for ever.
   const char* restarts = std::getenv("SLURM_RESTART_COUNT");
   if (restarts != nullptr && whole_number(restarts, 0) > 0) return 1;
-  handle(SIGUSR1, note_told);
+  // The trainer saves on both.
+  for (const int signal : {SIGUSR1, SIGTERM}) handle(signal, note_told);
   const auto above = all_above();
   write_whole(with(kReady), "");
   const auto deadline = Clock::now() + kLongest;
-  while (!told && Clock::now() < deadline) std::this_thread::sleep_for(kNap);
-  if (!told) return 1;
-  write_whole(with(kTold), "");
+  while (told == 0 && Clock::now() < deadline) std::this_thread::sleep_for(kNap);
+  if (told == 0) return 1;
+  write_whole(with(kTold), told == SIGUSR1 ? kBySignal : "");
   while (Clock::now() < deadline && !fs::exists(file.parent_path() / kMayStop)) {
     const auto lost = std::ranges::find_if(
         above, [](const Above& process) { return process.dies && process.is_gone(); });

@@ -8,9 +8,10 @@
 namespace checker {
 
 /// Files of a rank, beside its others, by their endings.
-constexpr const char* kReady = ".ready";  ///< it waits for the signal
-constexpr const char* kTold = ".told";    ///< it got SIGUSR1, and saves
-constexpr const char* kLost = ".lost";    ///< what the signal ended above it, while it saved
+constexpr const char* kReady = ".ready";   ///< it waits for the signal
+constexpr const char* kTold = ".told";     ///< it got a signal, and saves
+constexpr const char* kBySignal = "USR1";  ///< what it holds if that was SIGUSR1, and no SIGTERM
+constexpr const char* kLost = ".lost";     ///< what the signal ended above it, while it saved
 /// The rank may end its saving once this file lies beside its own.
 constexpr const char* kMayStop = "may-stop";
 
