@@ -201,14 +201,15 @@ TEST(JobRules, TorchrunGetsAProgramAndItsOwnOptions) {
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "nothing_started")));
 }
 
-// It is only asked where the ranks have not come together: torchrun can do without being told.
 TEST(JobRules, OneNodeHostsTheRendezvous) {
   auto job = right_job();
   for (auto& launcher : job.launchers) launcher.arguments[4] = "--rdzv-conf=is_host=1";
-  EXPECT_THAT(found(job), ElementsAre());
-  job.trainers.clear();
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "rendezvous_with_two_hosts")));
+  for (auto& launcher : job.launchers) launcher.arguments[4] = "--rdzv-conf=timeout=60";
+  EXPECT_THAT(found(job), ElementsAre()) << "torchrun knows its own name";
   for (auto& launcher : job.launchers) launcher.arguments[4] = "--rdzv-conf=is_host=0";
+  EXPECT_THAT(found(job), ElementsAre()) << "they have met";
+  job.trainers.clear();
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "rendezvous_without_host")));
   for (auto& launcher : job.launchers) launcher.arguments[3] = "--node-rank=0";
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "node_ranks_equal")));

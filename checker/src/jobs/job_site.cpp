@@ -22,6 +22,21 @@ std::string first_line(const fs::path& file) {
   return lines.empty() ? "" : std::string(lines.front());
 }
 
+void write_program(const fs::path& file, const std::string& text) {
+  write_file(file, text);
+  fs::permissions(file, fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec,
+                  fs::perm_options::add);
+}
+
+// A Python whose module torch.distributed.run is the shim of torchrun, which it is by another name.
+void place_python(const fs::path& file, const fs::path& python) {
+  write_program(file,
+                "#!/bin/bash\nwords=(\"$@\")\n[ \"$1\" != -u ] || words=(\"${@:2}\")\n"
+                "if [ \"${words[*]:0:2}\" = '-m torch.distributed.run' ]; then\n"
+                "  exec \"$(dirname \"$0\")/torchrun\" \"${words[@]:2}\"\nfi\nexec " +
+                    shell_quote(python.string()) + " \"$@\"\n");
+}
+
 // What one start left behind; its files have one name and several endings.
 StartSeen read_start(const fs::path& host_file) {
   const auto with = [&](const char* ending) {
@@ -73,10 +88,13 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
   const auto programs = project.source / ".venv" / "bin";
   for (const auto& entry : fs::directory_iterator(programs)) {
     const auto name = entry.path().filename();
-    if (name != "torchrun") {
+    if (name != "torchrun" && name != "python" && name != "python3") {
       fs::create_directories(folder_ / ".venv" / "bin");
       fs::create_symlink(entry.path(), folder_ / ".venv" / "bin" / name);
     }
+  }
+  for (const char* name : {"python", "python3"}) {
+    place_python(folder_ / ".venv" / "bin" / name, programs / name);
   }
   const auto torchrun = shell_quote(own_torchrun(project).string());
   place_shim(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
@@ -94,9 +112,7 @@ void JobSite::place_shim(const fs::path& program, const std::string& kind,
                            "printf '%s\\0' \"$@\" >\"$me.arguments\"\n"
                            "hostname >\"$me.new\" && mv \"$me.new\" \"$me.host\"\n" +
                            become + "\n";
-  write_file(program, text);
-  fs::permissions(program, fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec,
-                  fs::perm_options::add);
+  write_program(program, text);
 }
 
 uint64_t JobSite::progress() const {

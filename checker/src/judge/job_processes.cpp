@@ -63,8 +63,9 @@ class Processes {
   std::vector<EvidenceLine> calls() const {
     std::vector<EvidenceLine> evidence;
     for (const auto& launcher : job_.launchers) {
-      evidence.push_back(
-          {"launcher_call", {{"host", launcher.host}, {"words", join(launcher.arguments, " ")}}});
+      auto words = launcher.arguments;
+      std::ranges::replace(words, std::string(), std::string("''"));  // else nobody sees it
+      evidence.push_back({"launcher_call", {{"host", launcher.host}, {"words", join(words, " ")}}});
     }
     return evidence;
   }
@@ -115,28 +116,30 @@ class Processes {
     return std::nullopt;
   }
 
-  // What only matters where the ranks do not come together: another way may do without it.
   std::optional<Symptom> agreement() {
     if (job_.launchers.size() < 2) return std::nullopt;
     for (const auto& [option, id] :
          {std::pair{"rdzv-id", "rdzv_ids_differ"}, {"nnodes", "nnodes_differ"}}) {
       if (values_of(option).size() > 1) return Symptom{.id = id, .evidence = all_give(option)};
     }
-    if (whole_world()) return std::nullopt;
-    const bool is_static = !std::ranges::any_of(job_.launchers, [](const StartSeen& launcher) {
+    const bool is_static = std::ranges::none_of(job_.launchers, [](const StartSeen& launcher) {
       return launcher.call().has("rdzv-backend");
     });
-    if (is_static) return static_rendezvous();
-    std::vector<std::string> hosts;
-    bool all_say = true;
+    return is_static ? static_rendezvous() : host_of_rendezvous();
+  }
+
+  // torchrun gets over two hosts as long as nobody else has the port on the second of them.
+  std::optional<Symptom> host_of_rendezvous() const {
+    size_t hosts = 0, others = 0;
     for (const auto& launcher : job_.launchers) {
       const auto says = hosts_rendezvous(launcher.call());
-      all_say = all_say && says.has_value();
-      if (says.value_or(false)) hosts.push_back(launcher.host);
+      (says.value_or(false) ? hosts : others) += says ? 1 : 0;
     }
-    if (hosts.size() > 1 || (all_say && hosts.empty())) {
-      return Symptom{.id = hosts.empty() ? "rendezvous_without_host" : "rendezvous_with_two_hosts",
-                     .evidence = all_give("rdzv-conf")};
+    if (hosts > 1) {
+      return Symptom{.id = "rendezvous_with_two_hosts", .evidence = all_give("rdzv-conf")};
+    }
+    if (others == job_.launchers.size() && !whole_world()) {
+      return Symptom{.id = "rendezvous_without_host", .evidence = all_give("rdzv-conf")};
     }
     return std::nullopt;
   }
@@ -145,7 +148,9 @@ class Processes {
     const bool alone = std::ranges::any_of(job_.launchers, [](const StartSeen& launcher) {
       return launcher.call().has("standalone");
     });
-    if (alone || values_of("nnodes") == std::set<std::string>{"1"}) return std::nullopt;
+    if (alone || whole_world() || values_of("nnodes") == std::set<std::string>{"1"}) {
+      return std::nullopt;
+    }
     if (values_of("node-rank").size() < job_.launchers.size()) {
       return Symptom{.id = "node_ranks_equal", .evidence = all_give("node-rank")};
     }
