@@ -188,6 +188,8 @@ TEST(JobRules, TorchrunGetsAProgramAndItsOwnOptions) {
   EXPECT_THAT(found(with({"--output", "o"})), ElementsAre(Pair(16, "torchrun_without_program")));
   EXPECT_THAT(found(with({"--node-rank=", "step_07"})),
               ElementsAre(Pair(16, "torchrun_option_empty")));
+  EXPECT_THAT(found(with({"step_07"})), ElementsAre(Pair(16, "rendezvous_with_two_hosts")))
+      << "--no-python has no value, and needs none";
   auto with_python = right;
   std::erase(with_python, "--no-python");
   EXPECT_THAT(found(started_with(with_python, with_python)),

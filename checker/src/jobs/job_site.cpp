@@ -135,12 +135,19 @@ size_t JobSite::count(std::string_view ending) const {
       [&](const fs::directory_entry& entry) { return entry.path().extension() == ending; }));
 }
 
-void JobSite::let_ranks_stop() const { write_file(seen_ / kMayStop, ""); }
+// A folder: jobs may write here, and a link of theirs leads it nowhere.
+void JobSite::let_ranks_stop() const {
+  std::error_code is_there;
+  fs::create_directory(seen_ / kMayStop, is_there);
+}
 
+// By names alone: what stands in the files may be anything.
 size_t JobSite::ranks() const {
-  JobSeen seen;
-  read(seen);
-  return seen.trainers.size();
+  return static_cast<size_t>(
+      std::ranges::count_if(fs::directory_iterator(seen_), [](const fs::directory_entry& entry) {
+        const auto& file = entry.path();
+        return file.extension() == ".host" && file.filename().string().starts_with(kTrainer);
+      }));
 }
 
 void JobSite::read(JobSeen& job) const {

@@ -12,7 +12,7 @@ constexpr const char* kReady = ".ready";   ///< it waits for the signal
 constexpr const char* kTold = ".told";     ///< it got a signal, and saves
 constexpr const char* kBySignal = "USR1";  ///< what it holds if that was SIGUSR1, and no SIGTERM
 constexpr const char* kLost = ".lost";     ///< what the signal ended above it, while it saved
-/// The rank may end its saving once this file lies beside its own.
+/// The rank may end its saving once this lies beside its files.
 constexpr const char* kMayStop = "may-stop";
 
 /// Starts as many ranks as torchrun would on this node, and ends as they do. words: torchrun's.
