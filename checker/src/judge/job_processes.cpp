@@ -60,6 +60,15 @@ class Processes {
     return evidence;
   }
 
+  // Where no rank ran, the job's own words may tell why.
+  std::vector<EvidenceLine> started_and_said() const {
+    auto evidence = started();
+    if (!job_.trainers.empty()) return evidence;
+    std::ranges::move(calls(), std::back_inserter(evidence));
+    std::ranges::move(last_words_of(job_), std::back_inserter(evidence));
+    return evidence;
+  }
+
   std::vector<EvidenceLine> calls() const {
     std::vector<EvidenceLine> evidence;
     for (const auto& launcher : job_.launchers) {
@@ -111,7 +120,7 @@ class Processes {
     if (job_.launchers.empty()) return std::nullopt;
     for (const auto& host : job_.hosts) {
       if (count(job_.launchers, host) > 0 || count(job_.trainers, host) > 0) continue;
-      return Symptom{.id = "torchrun_on_some_nodes", .evidence = started()};
+      return Symptom{.id = "torchrun_on_some_nodes", .evidence = started_and_said()};
     }
     return std::nullopt;
   }
@@ -174,13 +183,8 @@ class Processes {
       return std::cmp_equal(count(job_.trainers, host), context_.gpus_per_node);
     });
     if (right) return std::nullopt;
-    auto evidence = started();
-    if (job_.trainers.empty()) {
-      std::ranges::move(calls(), std::back_inserter(evidence));
-      std::ranges::move(last_words_of(job_), std::back_inserter(evidence));
-    }
     return Symptom{.id = "not_a_rank_per_gpu",
-                   .evidence = std::move(evidence),
+                   .evidence = started_and_said(),
                    .variant = job_.launchers.empty() ? "by_slurm" : ""};
   }
 
