@@ -12,7 +12,7 @@ namespace checker {
 /// How far a job came that was told that its time is nearly up.
 enum class AfterSignal {
   untried,         ///< it was not told
-  not_ready,       ///< its ranks did not come to the point of being told
+  not_ready,       ///< its ranks did not start, or not again
   launcher_lost,   ///< the signal ended what the ranks run under, while they saved
   script_over,     ///< the script ended while ranks ran
   ranks_not_told,  ///< the ranks trained on as if nothing had happened

@@ -25,6 +25,7 @@ constexpr auto kToldPatience = 6s;
 // A script that does not wait for its ranks needs about as long to end as it took to tell them.
 constexpr auto kLeastSaving = 500ms;
 constexpr int kSavingForTelling = 3;
+constexpr auto kYounger = 50ms;
 
 class SignalledJob {
  public:
@@ -56,11 +57,17 @@ class SignalledJob {
     const auto settled = [&] { return record_.is_over() || is_queued(1); };
     if (!await(settled)) return AfterSignal::goes_on;
     if (record_.is_over()) return AfterSignal::ended;
-    // Slurm has it wait until its old credentials have expired, but for those who hold it.
     if (record_.reason.starts_with("JobHeld")) return AfterSignal::held;
+    // Slurm has it wait until its old credential has expired. A new one is taken as soon as it is
+    // younger than the end of the old one, by whole seconds.
+    using Seconds = std::chrono::time_point<std::chrono::system_clock, std::chrono::seconds>;
+    const Seconds second =
+        std::chrono::ceil<std::chrono::seconds>(std::chrono::system_clock::now());
+    std::this_thread::sleep_until(second + kYounger);
     ask({"scontrol", "update", "JobId=" + number_, "StartTime=now"});
     await([&] { return record_.is_over() || is_queued(2); });
-    return AfterSignal::queued_again;
+    const bool started_again = site_.ranks() > ranks_;
+    return started_again ? AfterSignal::queued_again : AfterSignal::not_ready;
   }
 
   bool is_queued(int times) const {
