@@ -25,21 +25,35 @@ JobSeen right_job(const std::string& number = "7") {
                                             {"MASTER_PORT", "2000" + number}};
     job.launchers.push_back(
         {.host = host,
-         .arguments = {"--nnodes=2", "--rdzv-id=" + number, "--rdzv-endpoint=n1:2000" + number},
+         .arguments = {"--nnodes=2", "--rdzv-id=" + number, "--rdzv-endpoint=n1:2000" + number,
+                       "--rdzv-backend=c10d",
+                       "--rdzv-conf=is_host=" + std::string(host == "n1" ? "1" : "0"),
+                       "--no-python", "step_07", "--resume"},
          .environment = told,
          .log = {}});
     for (size_t gpu = 0; gpu < kGpus; ++gpu) {
       told["RANK"] = std::to_string(job.trainers.size());
       told["WORLD_SIZE"] = "8";
-      job.trainers.push_back({.host = host, .arguments = {}, .environment = told, .log = {}});
+      job.trainers.push_back(
+          {.host = host, .arguments = {"--resume"}, .environment = told, .log = {}});
     }
   }
   return job;
 }
 
+// The same script's next job, which got the signal.
+JobSeen signalled_job(AfterSignal story = AfterSignal::queued_again) {
+  auto job = right_job("8");
+  job.state = "FAILED";
+  job.restarts = 1;
+  job.after_signal = story;
+  for (auto& rank : job.trainers) rank.told = true;
+  return job;
+}
+
 // The TODOs and ids of what is found.
 std::vector<std::pair<int, std::string>> found(const JobSeen& job,
-                                               const JobSeen& other = right_job("8"),
+                                               const JobSeen& other = signalled_job(),
                                                const std::vector<double>& reported = {2, 1}) {
   std::vector<std::pair<int, std::string>> all;
   const auto symptoms = judge_job({.job = job,
@@ -58,8 +72,8 @@ std::vector<std::pair<int, std::string>> found(const JobSeen& job,
 // Whatever torchrun was told at its rendezvous endpoint.
 JobSeen meeting_at(const std::string& first, const std::string& second) {
   auto job = right_job();
-  job.launchers[0].arguments.back() = "--rdzv-endpoint=" + first;
-  job.launchers[1].arguments.back() = "--rdzv-endpoint=" + second;
+  job.launchers[0].arguments[2] = "--rdzv-endpoint=" + first;
+  job.launchers[1].arguments[2] = "--rdzv-endpoint=" + second;
   return job;
 }
 
@@ -83,6 +97,8 @@ TEST(JobRules, GpusAreAskedForAndSeen) {
   job = right_job();
   job.refused = "Requested node configuration is not available";
   EXPECT_THAT(found(job), ElementsAre(Pair(14, "job_refused")));
+  job.refused = "sbatch: error: \"two\" is not a valid node count";
+  EXPECT_THAT(found(job), ElementsAre(Pair(17, "job_refused")));
 }
 
 TEST(JobRules, NodesMeetAtTheFirst) {
@@ -105,6 +121,8 @@ TEST(JobRules, NodesMeetAtTheFirst) {
     EXPECT_THAT(found(job), ElementsAre(Pair(15, id)));
   }
   EXPECT_THAT(found(right_job(), right_job("7")), ElementsAre(Pair(15, "port_of_every_job")));
+  EXPECT_THAT(found(right_job(), right_job("800")), ElementsAre(Pair(15, "port_not_usable")))
+      << "in the next job";
 }
 
 // Slurm's own ranks have no torchrun: the environment tells them.
@@ -136,12 +154,91 @@ TEST(JobRules, OneRankForEachGpuInOneWorld) {
   job = right_job();
   job.trainers.resize(kGpus);
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "not_a_rank_per_gpu")));
+  job.launchers.resize(1);
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "torchrun_on_some_nodes")));
   job = right_job();
   for (auto& start : job.trainers) start.environment["WORLD_SIZE"] = "4";
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "several_worlds")));
   job = right_job();
   job.trainers[5].environment["RANK"] = "4";
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "several_worlds")));
+}
+
+// What each node's torchrun was started with.
+JobSeen started_with(const std::vector<std::string>& first,
+                     const std::vector<std::string>& second) {
+  auto job = right_job();
+  job.trainers.clear();
+  job.launchers[0].arguments = first;
+  job.launchers[1].arguments = second;
+  return job;
+}
+
+TEST(JobRules, TorchrunGetsAProgramAndItsOwnOptions) {
+  using Words = std::vector<std::string>;
+  const Words right = right_job().launchers[0].arguments;
+  const Words options(right.begin(), right.end() - 2);
+  const auto with = [&](const Words& more) {
+    auto words = options;
+    words.insert(words.end(), more.begin(), more.end());
+    return started_with(words, words);
+  };
+  EXPECT_THAT(found(with({})), ElementsAre(Pair(16, "torchrun_without_program")));
+  EXPECT_THAT(found(with({""})), ElementsAre(Pair(16, "torchrun_without_program")));
+  EXPECT_THAT(found(with({"--output", "o"})), ElementsAre(Pair(16, "torchrun_without_program")));
+  EXPECT_THAT(found(with({"--node-rank=", "step_07"})),
+              ElementsAre(Pair(16, "torchrun_option_empty")));
+  EXPECT_THAT(found(with({"step_07"})), ElementsAre(Pair(16, "rendezvous_with_two_hosts")))
+      << "--no-python has no value, and needs none";
+  auto with_python = right;
+  std::erase(with_python, "--no-python");
+  EXPECT_THAT(found(started_with(with_python, with_python)),
+              ElementsAre(Pair(16, "program_run_by_python")));
+  auto job = right_job();
+  for (auto& rank : job.trainers) rank.arguments.clear();
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "ranks_without_their_options")));
+  job = right_job();
+  job.launchers.clear();
+  job.trainers.clear();
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "nothing_started")));
+}
+
+TEST(JobRules, OneNodeHostsTheRendezvous) {
+  auto job = right_job();
+  for (auto& launcher : job.launchers) launcher.arguments[4] = "--rdzv-conf=is_host=1";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "rendezvous_with_two_hosts")));
+  for (auto& launcher : job.launchers) launcher.arguments[4] = "--rdzv-conf=timeout=60";
+  EXPECT_THAT(found(job), ElementsAre()) << "torchrun knows its own name";
+  for (auto& launcher : job.launchers) launcher.arguments[4] = "--rdzv-conf=is_host=0";
+  EXPECT_THAT(found(job), ElementsAre()) << "they have met";
+  job.trainers.clear();
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "rendezvous_without_host")));
+  for (auto& launcher : job.launchers) launcher.arguments[3] = "--node-rank=0";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "node_ranks_equal")));
+}
+
+TEST(JobRules, AfterTheSignalRanksSaveAndTheJobIsQueuedAgain) {
+  const std::vector<std::pair<AfterSignal, std::string>> wrong{
+      {AfterSignal::script_over, "script_ends_before_its_ranks"},
+      {AfterSignal::ranks_not_told, "signal_not_passed_on"},
+      {AfterSignal::goes_on, "job_goes_on_without_its_ranks"},
+      {AfterSignal::ended, "not_queued_again"},
+      {AfterSignal::held, "queued_again_but_held"}};
+  for (const auto& [story, id] : wrong) {
+    EXPECT_THAT(found(right_job(), signalled_job(story)), ElementsAre(Pair(16, id)));
+  }
+  auto job = signalled_job(AfterSignal::launcher_lost);
+  for (auto& rank : job.trainers) rank.lost = rank.host == "n1" ? "torchrun" : "";
+  EXPECT_THAT(found(right_job(), job), ElementsAre(Pair(16, "signal_ends_the_launcher")));
+  job = signalled_job(AfterSignal::script_over);
+  job.exit_code = "0:10";
+  EXPECT_THAT(found(right_job(), job), ElementsAre(Pair(16, "signal_ends_the_script")));
+  job = signalled_job();
+  job.restarts = 2;
+  EXPECT_THAT(found(right_job(), job), ElementsAre(Pair(16, "queued_again_after_failing")));
+  job = right_job();
+  job.restarts = 1;
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "queued_again_after_its_end")));
 }
 
 TEST(JobRules, TwoNodes) {
@@ -159,9 +256,9 @@ TEST(JobRules, TheEndAndTheLossesCountWhereNothingElseIsWrong) {
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "job_fails")));
   job.out_of_time = true;
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "job_stands_still")));
-  EXPECT_THAT(found(right_job(), right_job("8"), {2, 1.001}),
+  EXPECT_THAT(found(right_job(), signalled_job(), {2, 1.001}),
               ElementsAre(Pair(16, "loss_not_that_of_one_rank")));
-  EXPECT_THAT(found(right_job(), right_job("8"), {2}),
+  EXPECT_THAT(found(right_job(), signalled_job(), {2}),
               ElementsAre(Pair(16, "loss_not_that_of_one_rank")));
   set_everywhere(job, "CUDA_VISIBLE_DEVICES", "0");
   EXPECT_THAT(found(job), ElementsAre(Pair(14, "gpus_not_visible")));

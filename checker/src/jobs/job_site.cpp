@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "evidence/log.hpp"
+#include "jobs/stand_in.hpp"
 #include "jobs/torchrun.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -14,10 +15,26 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char *kTrainer = "trainer-", *kLauncher = "launcher-";
+constexpr const char* kGetsSignal = "gets-signal";
 
 std::string first_line(const fs::path& file) {
   const auto lines = split_lines(read_file(file));
   return lines.empty() ? "" : std::string(lines.front());
+}
+
+void write_program(const fs::path& file, const std::string& text) {
+  write_file(file, text);
+  fs::permissions(file, fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec,
+                  fs::perm_options::add);
+}
+
+// A Python whose module torch.distributed.run is the shim of torchrun, which it is by another name.
+void place_python(const fs::path& file, const fs::path& python) {
+  write_program(file,
+                "#!/bin/bash\nwords=(\"$@\")\n[ \"$1\" != -u ] || words=(\"${@:2}\")\n"
+                "if [ \"${words[*]:0:2}\" = '-m torch.distributed.run' ]; then\n"
+                "  exec \"$(dirname \"$0\")/torchrun\" \"${words[@]:2}\"\nfi\nexec " +
+                    shell_quote(python.string()) + " \"$@\"\n");
 }
 
 // What one start left behind; its files have one name and several endings.
@@ -35,6 +52,8 @@ StartSeen read_start(const fs::path& host_file) {
     }
   }
   if (fs::exists(with(".log"))) start.log = with(".log");
+  start.told = fs::exists(with(kTold)) && read_file(with(kTold)) == kBySignal;
+  if (fs::exists(with(kLost))) start.lost = read_file(with(kLost));
   return start;
 }
 
@@ -49,8 +68,12 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
   fs::create_directories(seen_);
   write_file(folder_ / script_, script);
   write_file(folder_ / "sbatch" / "site.conf", "# A cluster without any specialities.\n");
-  std::string become = "exit 0";
-  if (!options.empty()) {
+  const auto stand_in =
+      "exec " + shell_quote((project.build / "bin" / "checker").string()) + " stand-in ";
+  std::string become = stand_in + "rank \"$me\"";
+  if (options.empty()) {
+    write_file(seen_ / kGetsSignal, "");
+  } else {
     // Sparse: only what is written takes room.
     become =
         "truncate -s 64M \"$me.log\"\n"
@@ -65,14 +88,17 @@ JobSite::JobSite(const Project& project, const Step& step, fs::path folder,
   const auto programs = project.source / ".venv" / "bin";
   for (const auto& entry : fs::directory_iterator(programs)) {
     const auto name = entry.path().filename();
-    if (name != "torchrun") {
+    if (name != "torchrun" && name != "python" && name != "python3") {
       fs::create_directories(folder_ / ".venv" / "bin");
       fs::create_symlink(entry.path(), folder_ / ".venv" / "bin" / name);
     }
   }
+  for (const char* name : {"python", "python3"}) {
+    place_python(folder_ / ".venv" / "bin" / name, programs / name);
+  }
   const auto torchrun = shell_quote(own_torchrun(project).string());
   place_shim(folder_ / ".venv" / "bin" / "torchrun", kLauncher,
-             options.empty() ? "exit 0" : "exec " + torchrun + " \"$@\"");
+             (options.empty() ? stand_in + "torchrun" : "exec " + torchrun) + " \"$@\"");
 }
 
 void JobSite::place_shim(const fs::path& program, const std::string& kind,
@@ -86,9 +112,7 @@ void JobSite::place_shim(const fs::path& program, const std::string& kind,
                            "printf '%s\\0' \"$@\" >\"$me.arguments\"\n"
                            "hostname >\"$me.new\" && mv \"$me.new\" \"$me.host\"\n" +
                            become + "\n";
-  write_file(program, text);
-  fs::permissions(program, fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec,
-                  fs::perm_options::add);
+  write_program(program, text);
 }
 
 uint64_t JobSite::progress() const {
@@ -101,6 +125,29 @@ uint64_t JobSite::progress() const {
     if (entry.path().extension() == ".out") seen += fs::file_size(entry.path(), ignored);
   }
   return seen;
+}
+
+bool JobSite::gets_signal() const { return fs::exists(seen_ / kGetsSignal); }
+
+size_t JobSite::count(std::string_view ending) const {
+  return static_cast<size_t>(std::ranges::count_if(
+      fs::directory_iterator(seen_),
+      [&](const fs::directory_entry& entry) { return entry.path().extension() == ending; }));
+}
+
+// A folder: jobs may write here, and a link of theirs leads it nowhere.
+void JobSite::let_ranks_stop() const {
+  std::error_code is_there;
+  fs::create_directory(seen_ / kMayStop, is_there);
+}
+
+// By names alone: what stands in the files may be anything.
+size_t JobSite::ranks() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(fs::directory_iterator(seen_), [](const fs::directory_entry& entry) {
+        const auto& file = entry.path();
+        return file.extension() == ".host" && file.filename().string().starts_with(kTrainer);
+      }));
 }
 
 void JobSite::read(JobSeen& job) const {
@@ -116,6 +163,9 @@ void JobSite::read(JobSeen& job) const {
   for (const auto& file : hosts) {
     const bool launcher = file.filename().string().starts_with(kLauncher);
     (launcher ? job.launchers : job.trainers).push_back(read_start(file));
+  }
+  for (auto* starts : {&job.launchers, &job.trainers}) {
+    std::ranges::stable_sort(*starts, {}, &StartSeen::host);
   }
   for (const auto& file : outputs) {
     for (const auto& line : split_lines(read_file(file))) job.output.emplace_back(line);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "course/course.hpp"
@@ -15,7 +16,8 @@ namespace checker {
 class JobSite {
  public:
   /// folder: an empty one that all nodes see. options: the trainer's, in place of those that the
-  /// script gives; without any trainer and torchrun end at once, having been seen.
+  /// script gives; without any, stand-ins take the place of trainer and torchrun, and wait for the
+  /// signal that the job is to get.
   JobSite(const Project& project, const Step& step, std::filesystem::path folder,
           const std::string& script, const std::filesystem::path& trainer,
           const std::vector<std::string>& options);
@@ -30,6 +32,13 @@ class JobSite {
 
   /// Grows as long as the job gets anywhere.
   uint64_t progress() const;
+  /// The job is to get a signal.
+  bool gets_signal() const;
+  /// How many ranks have a file that ends so: see stand_in.hpp.
+  size_t count(std::string_view ending) const;
+  void let_ranks_stop() const;
+  /// How many trainers were started.
+  size_t ranks() const;
   /// Adds what the shims saw and what the job wrote.
   void read(JobSeen& job) const;
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "support/text.hpp"
+
 namespace checker {
 
 namespace {
@@ -52,6 +54,7 @@ JobRecord parse_job_record(std::string_view text) {
           .reason = word("Reason"),
           .nodes = word("NodeList"),
           .exit_code = word("ExitCode"),
+          .restarts = whole_number(word("Restarts"), 0),
           .output = field(text, "StdOut", "\n")};
 }
 

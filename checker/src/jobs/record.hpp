@@ -11,6 +11,7 @@ struct JobRecord {
   std::string reason;            ///< Slurm's word for why it is in that state; empty: none
   std::string nodes;             ///< "n[1-2]"; empty before it has any
   std::string exit_code;         ///< "0:0": the status, and the signal
+  int restarts = 0;              ///< how often it was queued again
   std::filesystem::path output;  ///< where its standard output goes
 
   /// It does not come back by itself.

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "jobs/record.hpp"
+#include "jobs/signalled_job.hpp"
 #include "lab/lab.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -14,16 +15,20 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+// As long as those of a cluster that has seen many jobs, where a port that is made from it may come
+// out too large, or, from its last digits alone, too small.
+constexpr size_t kFirstJob = 1180410;
 constexpr auto kPatience = 20s;  // torchrun takes some seconds to be there
 
 LabOptions cluster() {
   LabOptions options;
   options.sets_visible_gpus = false;  // where Slurm sets the variable, nobody sees what scripts say
-  options.nodes = 3;                  // one more than asked for
+  options.first_job = kFirstJob;
+  options.nodes = 3;  // one more than asked for
   return options;
 }
 
-// Until the job is over; false: it got nowhere, and we ended it.
+// Until the job is over or back in the queue; false: it got nowhere, and we ended it.
 bool await(const Lab& lab, const JobSite& site, const std::string& number, JobRecord& record) {
   bool in_time = true;
   auto deadline = Clock::now() + kPatience;
@@ -31,10 +36,11 @@ bool await(const Lab& lab, const JobSite& site, const std::string& number, JobRe
   while (true) {
     const auto said = lab.run({"scontrol", "show", "job", number}, {}, "/", 30s);
     if (said.status != 0) throw Error("The lab's Slurm does not know its job: " + said.output);
-    const auto reason = record.reason;
+    const auto before = record;
     record = parse_job_record(said.output);
-    if (!in_time) record.reason = reason;
-    if (record.is_over()) return in_time;
+    if (record.restarts > 0) record.nodes = before.nodes;  // in the queue it has none
+    if (!in_time) record.reason = before.reason;
+    if (record.is_over() || record.restarts > 0) return in_time;
     if (const auto now = site.progress(); now != seen && in_time) {
       seen = now;
       deadline = Clock::now() + kPatience;
@@ -48,7 +54,8 @@ bool await(const Lab& lab, const JobSite& site, const std::string& number, JobRe
   }
 }
 
-JobEnd run_job(const Lab& lab, const JobSite& site, std::vector<std::string> submit) {
+// ranks: of a job that gets a signal, how many are to hear of it.
+JobEnd run_job(const Lab& lab, const JobSite& site, std::vector<std::string> submit, size_t ranks) {
   JobEnd job;
   submit.insert(submit.end(), {"sbatch", "--parsable", site.script().string()});
   const auto submitted = lab.run(submit, {}, site.folder(), 30s);
@@ -56,9 +63,15 @@ JobEnd run_job(const Lab& lab, const JobSite& site, std::vector<std::string> sub
     job.refused = trim(submitted.output);
     return job;
   }
+  const std::string number(trim(submitted.output));
+  if (site.gets_signal()) {
+    signal_job(lab, site, number, ranks, job);
+    return job;
+  }
   JobRecord record;
-  job.out_of_time = !await(lab, site, std::string(trim(submitted.output)), record);
+  job.out_of_time = !await(lab, site, number, record);
   job.state = record.state;
+  job.restarts = record.restarts;
   if (job.out_of_time) job.reason = record.reason;
   if (!record.nodes.empty()) {
     const auto names = lab.run({"scontrol", "show", "hostnames", record.nodes}, {}, "/", 30s);
@@ -73,9 +86,11 @@ std::vector<JobEnd> run_jobs(const std::vector<JobSite>& sites,
                              const std::vector<std::string>& as) {
   const auto lab = Lab::start(cluster());
   std::vector<JobEnd> ends;
+  size_t ranks = 0;
   for (const auto& site : sites) {
-    ends.push_back(run_job(lab, site, as));
+    ends.push_back(run_job(lab, site, as, ranks));
     if (!ends.back().completed()) break;
+    ranks = site.ranks();
   }
   return ends;
 }

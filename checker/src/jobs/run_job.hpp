@@ -9,8 +9,8 @@ namespace checker {
 
 /// Starts a lab, submits the sites' scripts one after the other and waits for each job's end; one
 /// that gets nowhere for a while is cancelled, and after one that did not complete no more are
-/// submitted. as: what stands before sbatch, to submit as somebody else. Throws Error if the lab
-/// fails.
+/// submitted. One that gets a signal gets it when as many ranks wait as the job before had. as:
+/// what stands before sbatch, to submit as somebody else. Throws Error if the lab fails.
 std::vector<JobEnd> run_jobs(const std::vector<JobSite>& sites,
                              const std::vector<std::string>& as = {});
 

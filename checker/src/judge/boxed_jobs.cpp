@@ -26,6 +26,9 @@ std::vector<JobEnd> from_json(const std::string& text) {
                     .state = one.at("state"),
                     .reason = one.at("reason"),
                     .out_of_time = one.at("out_of_time"),
+                    .exit_code = one.at("exit_code"),
+                    .restarts = one.at("restarts"),
+                    .after_signal = one.at("after_signal").get<AfterSignal>(),
                     .hosts = one.at("hosts")});
   }
   return ends;
@@ -57,6 +60,9 @@ std::string to_json(const std::vector<JobEnd>& ends) {
                    {"state", end.state},
                    {"reason", end.reason},
                    {"out_of_time", end.out_of_time},
+                   {"exit_code", end.exit_code},
+                   {"restarts", end.restarts},
+                   {"after_signal", end.after_signal},
                    {"hosts", end.hosts}});
   }
   return all.dump(-1, ' ', false, json::error_handler_t::replace);

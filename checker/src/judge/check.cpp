@@ -209,16 +209,20 @@ class Check {
       return;
     }
     stage("running it as a job");
-    const auto findings = check_job(project_, course_, step_,
-                                    {.script = script,
-                                     .trainer = fs::absolute(program_),
-                                     .plan = work.plan,
-                                     .folder = work.folder,
-                                     .box = options_.box});
-    auto verdicts =
-        to_verdicts(course_, step_, course_.todos_of(step_, true), findings, untouched, false);
+    const auto checked = check_job(project_, course_, step_,
+                                   {.script = script,
+                                    .trainer = fs::absolute(program_),
+                                    .plan = work.plan,
+                                    .folder = work.folder,
+                                    .box = options_.box});
+    auto verdicts = to_verdicts(course_, step_, course_.todos_of(step_, true), checked.findings,
+                                untouched, false);
     report_.verdicts.insert(report_.verdicts.end(), std::make_move_iterator(verdicts.begin()),
                             std::make_move_iterator(verdicts.end()));
+    if (!checked.unjudged.empty()) {
+      leave_unjudged(checked.unjudged_todo, checked.unjudged);
+      report_.not_checked.push_back(checked.unjudged);
+    }
     report_.not_checked.emplace_back(
         "GPUs under Slurm: those of the rehearsal's nodes are stand-ins");
   }

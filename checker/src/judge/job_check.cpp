@@ -60,9 +60,9 @@ std::optional<std::string> job_check_impossible(const Project& project) {
          ". Fix: run ./workbook prefetch, which installs what it needs.";
 }
 
-Findings check_job(const Project& project, const Course& course, const Step& step,
-                   const JobCheckOptions& options) {
-  // The second is only looked at: how another job is told to meet.
+JobChecked check_job(const Project& project, const Course& course, const Step& step,
+                     const JobCheckOptions& options) {
+  // The second shows how another job is told to meet, and what becomes of it when its time is up.
   const std::vector<JobSite> sites{
       {project, step, options.folder / "job", options.script, options.trainer,
        trainer_options(options)},
@@ -75,7 +75,8 @@ Findings check_job(const Project& project, const Course& course, const Step& ste
     if (ends[i].refused.empty()) sites[i].read(jobs[i]);
   }
   const auto& job = jobs.front();
-  return tell(
+  JobChecked checked;
+  checked.findings = tell(
       course, step,
       judge_job({.job = job,
                  .other = jobs.back(),
@@ -84,6 +85,11 @@ Findings check_job(const Project& project, const Course& course, const Step& ste
                  .loss_tolerance = options.plan.loss_tolerance,
                  .alone = options.plan.ranks_add_up ? reported_alone(options, job.trainers.size())
                                                     : std::vector<double>()}));
+  if (jobs.back().after_signal == AfterSignal::not_ready) {
+    checked.unjudged_todo = blamed(course, step, {"signal_not_passed_on"});
+    checked.unjudged = "the signal before a job's time is up could not be tried";
+  }
+  return checked;
 }
 
 }  // namespace checker

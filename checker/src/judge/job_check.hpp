@@ -20,8 +20,14 @@ struct JobCheckOptions {
 /// Why job scripts cannot be judged here, or nothing.
 std::optional<std::string> job_check_impossible(const Project& project);
 
+struct JobChecked {
+  Findings findings;
+  int unjudged_todo = 0;  ///< whose signal, which comes before a job's time is up, was not tried
+  std::string unjudged;   ///< why not; empty: it was tried, or there was no need to
+};
+
 /// Throws Error where the lab itself fails.
-Findings check_job(const Project& project, const Course& course, const Step& step,
-                   const JobCheckOptions& options);
+JobChecked check_job(const Project& project, const Course& course, const Step& step,
+                     const JobCheckOptions& options);
 
 }  // namespace checker

@@ -23,13 +23,14 @@ struct Rendezvous {
 };
 
 Rendezvous rendezvous_told_to(const StartSeen& start) {
-  const auto endpoint = start.option("rdzv-endpoint");
+  const auto call = start.call();
+  const auto endpoint = call.option("rdzv-endpoint");
   const auto colon = endpoint.rfind(':');
   if (colon != std::string::npos) {
     return {start.host, endpoint.substr(0, colon), endpoint.substr(colon + 1)};
   }
   const auto told = [&](const char* option, const char* variable) {
-    const auto value = start.option(option);
+    const auto value = call.option(option);
     return value.empty() ? start.variable(variable) : value;
   };
   return {start.host, told("master-addr", "MASTER_ADDR"), told("master-port", "MASTER_PORT")};
@@ -47,6 +48,11 @@ std::vector<Rendezvous> rendezvous_of(const JobSeen& job) {
 bool is_local(const Rendezvous& rendezvous) {
   return rendezvous.address == "localhost" || rendezvous.address.starts_with("127.") ||
          rendezvous.address == "::1";
+}
+
+bool is_usable(const std::string& port) {
+  const int number = whole_number(port, 0);
+  return number >= 1024 && number <= 65535;
 }
 
 // One line for each node, also where several ranks of it say the same.
@@ -75,8 +81,7 @@ std::string wrong_with(const std::vector<Rendezvous>& all, const JobSeen& job) {
   if (differs(&Rendezvous::address)) return "masters_differ";
   if (!job.hosts.empty() && first.address != job.hosts.front()) return "master_not_first_node";
   if (differs(&Rendezvous::port)) return "ports_differ";
-  const int port = whole_number(first.port, 0);
-  return port < 1024 || port > 65535 ? "port_not_usable" : "";
+  return any([](const Rendezvous& m) { return !is_usable(m.port); }) ? "port_not_usable" : "";
 }
 
 }  // namespace
@@ -86,6 +91,9 @@ std::optional<Symptom> judge_rendezvous(const JobContext& context) {
   if (all.empty()) return std::nullopt;
   auto id = wrong_with(all, context.job);
   const auto others = rendezvous_of(context.other);
+  if (id.empty() && !others.empty() && !is_usable(others.front().port)) {
+    return Symptom{.id = "port_not_usable", .evidence = evidence_of(others)};
+  }
   if (id.empty() && !others.empty() && others.front().port == all.front().port) {
     id = "port_of_every_job";
   }

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "judge/job_processes.hpp"
 #include "judge/job_rendezvous.hpp"
+#include "judge/job_signal.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -24,21 +26,34 @@ class JobRules {
 
   Symptoms judge() {
     if (!job_.refused.empty()) {
-      add("job_refused", {{"sbatch_said", {{"words", job_.refused}}}});
+      symptoms_.push_back({.id = "job_refused",
+                           .evidence = {{"sbatch_said", {{"words", job_.refused}}}},
+                           .blame = {is_about_nodes() ? "job_refused.nodes" : "job_refused"}});
       return symptoms_;
     }
     gpus();
-    if (auto symptom = judge_rendezvous(context_)) symptoms_.push_back(std::move(*symptom));
-    if (symptoms_.empty()) processes();  // else it is no wonder
+    add(judge_rendezvous(context_));
+    if (symptoms_.empty()) add(judge_processes(context_));  // else it is no wonder
     nodes();
     if (symptoms_.empty()) end();
     if (symptoms_.empty()) losses();
+    if (symptoms_.empty()) add(judge_signal(context_));
     return std::move(symptoms_);
   }
 
  private:
   void add(const std::string& id, std::vector<EvidenceLine> evidence) {
     symptoms_.push_back({.id = id, .evidence = std::move(evidence)});
+  }
+
+  void add(std::optional<Symptom> symptom) {
+    if (symptom) symptoms_.push_back(std::move(*symptom));
+  }
+
+  // In Slurm's own words.
+  bool is_about_nodes() const {
+    return job_.refused.find("node count") != std::string::npos ||
+           job_.refused.find("Node count") != std::string::npos;
   }
 
   // Allotted by Slurm, and to be seen by the programs.
@@ -59,69 +74,6 @@ class JobRules {
     }
   }
 
-  // One torchrun a node, one rank a GPU, one world.
-  void processes() {
-    std::vector<EvidenceLine> evidence;
-    for (const auto& host : job_.hosts) {
-      const auto count = [&](const Starts& starts) {
-        return std::ranges::count(starts, host, &StartSeen::host);
-      };
-      evidence.push_back(
-          {"started",
-           {{"host", host}, {"times", count(job_.launchers)}, {"ranks", count(job_.trainers)}}});
-    }
-    for (const auto& [host, launchers] : by_host(job_.launchers)) {
-      if (launchers.size() > 1) return add("torchrun_once_per_task", evidence);
-    }
-    if (job_.launchers.size() > 1 && launchers_disagree()) return;
-    for (const auto& host : job_.hosts) {
-      const auto ranks = std::ranges::count(job_.trainers, host, &StartSeen::host);
-      if (static_cast<size_t>(ranks) == context_.gpus_per_node) continue;
-      return add("not_a_rank_per_gpu", evidence);
-    }
-    one_world(evidence);
-  }
-
-  bool launchers_disagree() {
-    for (const auto& [option, id] :
-         {std::pair{"rdzv-id", "rdzv_ids_differ"}, {"nnodes", "nnodes_differ"}}) {
-      std::vector<EvidenceLine> evidence;
-      bool differ = false;
-      for (const auto& launcher : job_.launchers) {
-        const auto value = launcher.option(option);
-        differ = differ || value != job_.launchers.front().option(option);
-        evidence.push_back(
-            {"launcher_option", {{"host", launcher.host}, {"option", option}, {"value", value}}});
-      }
-      if (!differ) continue;
-      add(id, evidence);
-      return true;
-    }
-    return false;
-  }
-
-  void one_world(std::vector<EvidenceLine> evidence) {
-    std::set<int> ranks;
-    bool whole = true;
-    std::vector<EvidenceLine> places;
-    for (const auto& start : job_.trainers) {
-      const auto number = [&](const char* by_torchrun, const char* by_slurm) {
-        const auto told = start.variable(by_torchrun);
-        return whole_number(told.empty() ? start.variable(by_slurm) : told, -1);
-      };
-      const int rank = number("RANK", "SLURM_PROCID"), world = number("WORLD_SIZE", "SLURM_NTASKS");
-      whole = whole && world == static_cast<int>(job_.trainers.size());
-      whole = ranks.insert(rank).second && whole;
-      places.push_back({"rank_of_world", {{"host", start.host}, {"rank", rank}, {"size", world}}});
-    }
-    if (whole) return;
-    std::ranges::sort(places, {}, [](const EvidenceLine& seen) {
-      return seen.values.at("host").text + " " + seen.values.at("rank").text;
-    });
-    places.insert(places.end(), evidence.begin(), evidence.end());
-    add("several_worlds", std::move(places));
-  }
-
   void nodes() {
     if (job_.hosts.size() == 2) return;
     symptoms_.push_back({.id = "not_two_nodes",
@@ -130,15 +82,9 @@ class JobRules {
   }
 
   void end() {
+    if (job_.restarts > 0) return add("queued_again_after_its_end", last_words_of(job_));
     if (job_.completed()) return;
-    std::vector<EvidenceLine> evidence = {{job_.reason.empty() ? "slurm_says" : "slurm_says_why",
-                                           {{"state", job_.state}, {"reason", job_.reason}}}};
-    constexpr size_t kLastLines = 5;
-    const size_t first = job_.output.size() > kLastLines ? job_.output.size() - kLastLines : 0;
-    for (size_t i = first; i < job_.output.size(); ++i) {
-      evidence.push_back({"it_said_small", {{"words", job_.output[i].substr(0, 200)}}});
-    }
-    add(job_.out_of_time ? "job_stands_still" : "job_fails", std::move(evidence));
+    add(job_.out_of_time ? "job_stands_still" : "job_fails", last_words_of(job_));
   }
 
   void losses() {

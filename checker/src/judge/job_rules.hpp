@@ -8,7 +8,7 @@ namespace checker {
 
 struct JobContext {
   const JobSeen& job;            ///< with the trainer at work
-  const JobSeen& other;          ///< the same script as another job
+  const JobSeen& other;          ///< the same script as another job, which got a signal
   size_t gpus_per_node;          ///< that a node has
   std::vector<double> reported;  ///< by rank 0
   double loss_tolerance;         ///< relative

@@ -47,6 +47,7 @@ std::string slurm_conf(const LabOptions& options, const std::filesystem::path& f
   // What takes minutes on a cluster takes seconds here.
   text += "SchedulerParameters=batch_sched_delay=0,sched_interval=1\n";
   text += "SlurmdTimeout=10\nMessageTimeout=5\nTCPTimeout=2\nKillWait=2\n";
+  text += "FirstJobId=" + std::to_string(options.first_job) + "\n";
   text += "GresTypes=gpu\nNodeName=n" + range + " NodeAddr=10.77.0." + range +
           " CPUs=" + std::to_string(options.cpus_per_node) +
           " RealMemory=" + std::to_string(options.memory_per_node * 1024) +

@@ -19,6 +19,7 @@ struct LabOptions {
   /// leaves it to job scripts, as some do.
   bool sets_visible_gpus = true;
   std::string interface_suffix{};     ///< if any: n1 is reached as n1<interface_suffix> too
+  size_t first_job = 1;               ///< the number of its first job
   std::chrono::seconds patience{60};  ///< how long the daemons may take to be ready
 };
 

@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 27> table{
+constexpr std::array<Verb, 28> table{
     {{"start", "set everything up, train the first step and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -38,6 +38,7 @@ constexpr std::array<Verb, 27> table{
      {"render", "make steps, solutions and job scripts from the course", run_render},
      {"judge-hand-in", "", run_judge_hand_in},
      {"run-jobs", "", run_jobs},
+     {"stand-in", "", run_stand_in},
      {"unpack-hand-in", "", run_unpack_hand_in}}};
 
 void print_help() {

@@ -37,7 +37,9 @@ int run_endure(const Project& project, const Arguments& arguments);
 int run_golden(const Project& project, const Arguments& arguments);
 int run_bench(const Project& project, const Arguments& arguments);
 int run_render(const Project& project, const Arguments& arguments);
-// grade starts these two.
+// What job scripts start in the job that gets a signal.
+int run_stand_in(const Project& project, const Arguments& arguments);
+// grade starts these.
 int run_judge_hand_in(const Project& project, const Arguments& arguments);
 int run_jobs(const Project& project, const Arguments& arguments);
 int run_unpack_hand_in(const Project& project, const Arguments& arguments);
