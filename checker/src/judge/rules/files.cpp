@@ -20,7 +20,7 @@ std::string name_of(FileAction action) {
   return "change";
 }
 
-std::string shown(const RunContext& context, const std::filesystem::path& file) {
+std::string name_in_folder(const RunContext& context, const std::filesystem::path& file) {
   return file.lexically_relative(context.run().ranks[0].folder).string();
 }
 
@@ -49,8 +49,8 @@ std::optional<Symptom> foreign_change(const RunContext& context) {
   symptom.values["rank"] = found->rank;
   symptom.evidence.push_back({moved ? "moved" : "removed",
                               {{"rank", found->rank},
-                               {"file", shown(context, found->change.path)},
-                               {"to", shown(context, found->change.new_path)}}});
+                               {"file", name_in_folder(context, found->change.path)},
+                               {"to", name_in_folder(context, found->change.new_path)}}});
   return symptom;
 }
 
@@ -65,7 +65,7 @@ std::optional<Symptom> collision(const RunContext& context) {
     symptom.evidence.push_back({"last",
                                 {{"rank", rank},
                                  {"do", name_of(change->action)},
-                                 {"file", shown(context, change->path)}}});
+                                 {"file", name_in_folder(context, change->path)}}});
     if (const auto words = last_words(seen); !words.empty())
       symptom.evidence.push_back({"said", {{"rank", rank}, {"words", words}}});
     return symptom;
