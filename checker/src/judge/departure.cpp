@@ -45,6 +45,10 @@ bool is_victim(const RankSeen& rank) {
          words.find("imed out") != std::string::npos;
 }
 
+bool called_setup_twice(const RankSeen& rank) {
+  return last_words(rank).starts_with("setup() was called twice");
+}
+
 bool worked_after_leaving(const RankSeen& rank) {
   if (!rank.shutdown_event) return false;
   // distributed_utils refuses what needs a group before anything of it is recorded.

@@ -13,6 +13,9 @@ std::string last_words(const RankSeen& rank);
 /// speak of peers, connections and time-outs then.
 bool is_victim(const RankSeen& rank);
 
+/// Whether distributed_utils refused a second setup().
+bool called_setup_twice(const RankSeen& rank);
+
 /// Whether a rank left its group and then went on working, or tried to. Not so where it left
 /// because it was failing already: an object that leaves the group does that when an exception
 /// passes it.

@@ -105,6 +105,19 @@ bool passes_by(const RankCourse& rank, const EvaluationPlace& place) {
   return rank.trained > place.trained || std::ranges::any_of(rank.evaluations, tested);
 }
 
+// One rank tests, and another has trained and validated as often and goes home.
+bool test_by_some_ranks(const Run& run) {
+  const auto tests = [](const RankSeen& rank) { return !rank.evaluations(Split::test).empty(); };
+  const auto tester = std::ranges::find_if(run.ranks, tests);
+  if (tester == run.ranks.end()) return false;
+  return std::ranges::any_of(run.ranks, [&](const RankSeen& rank) {
+    return has_left(rank) && !tests(rank) &&
+           rank.trainings().size() == tester->trainings().size() &&
+           rank.evaluations(Split::validation).size() ==
+               tester->evaluations(Split::validation).size();
+  });
+}
+
 }  // namespace
 
 std::optional<std::string> first_evaluation_not_shared(const Run& run) {
@@ -118,15 +131,16 @@ std::optional<std::string> first_evaluation_not_shared(const Run& run) {
         first = place;
     }
   }
-  return first ? std::optional<std::string>("validation_by_some_ranks") : std::nullopt;
+  if (first) return "validation_by_some_ranks";
+  return test_by_some_ranks(run) ? std::optional<std::string>("test_by_some_ranks") : std::nullopt;
 }
 
 std::optional<std::string> first_call_left_out(const Run& run) {
   std::vector<Milestones> all;
   for (const auto& rank : run.ranks) all.push_back(milestones_of(rank));
   const auto any = [&](const auto& is) { return std::ranges::any_of(all, is); };
-  const bool prints =
-      any([](const Milestones& one) { return std::ranges::count(one, kPrint) > 0; });
+  const auto calls_of = [](const Milestones& one) { return std::ranges::count(one, kPrint); };
+  const bool prints = any([&](const Milestones& one) { return calls_of(one) > 0; });
   for (size_t number = 0; number < all.size(); ++number) {
     const auto& rank = run.ranks[number];
     const auto& own = all[number];
@@ -134,7 +148,10 @@ std::optional<std::string> first_call_left_out(const Run& run) {
     // place is the nearest to blame.
     const bool went_home = has_left(rank) && !rank.shutdown_event;
     const auto unprinted = evaluations_unprinted(own, went_home);
-    if (prints ? unprinted > 0 : unprinted == 1) return kPrint0;
+    // Where no rank calls it more often, there is no call that this one has left out.
+    const bool fewer =
+        any([&](const Milestones& other) { return calls_of(other) > calls_of(own); });
+    if (prints ? unprinted > 0 && fewer : unprinted == 1) return kPrint0;
     const auto misses_the_test = [&](const Milestones& other) {
       return saves_in_place_of_the_test(own, other);
     };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "course/render.hpp"
 #include "support/error.hpp"
 
 namespace checker {
@@ -28,6 +29,16 @@ std::optional<int> own_todo(const Course& course, const Step& step,
   return std::nullopt;
 }
 
+// The first whose TODO belongs to a step before, and so to what the program has.
+std::optional<int> earlier_todo(const Course& course, const Step& step,
+                                const std::vector<std::string>& features) {
+  const auto had = features_until(course, step, Rendering::solution);
+  const auto found =
+      std::ranges::find_if(features, [&](const auto& feature) { return had.contains(feature); });
+  if (found == features.end()) return std::nullopt;
+  return course.todo_of(*found);
+}
+
 const Template& text_for(const std::map<std::string, Template>& texts, const std::string& variant) {
   const auto found = texts.find(variant);
   return found == texts.end() ? texts.at("otherwise") : found->second;
@@ -40,7 +51,12 @@ int blamed(const Course& course, const Step& step, const std::vector<std::string
   for (const auto& entry : entries) {
     if (const auto own = own_todo(course, step, features_for(chapter, entry))) return *own;
   }
-  return course.todo_of(features_for(chapter, entries.front()).front());
+  for (const auto& entry : entries) {
+    if (const auto todo = earlier_todo(course, step, features_for(chapter, entry))) return *todo;
+  }
+  // All of it comes later in the course. What the student has done last is at fault.
+  return step.todos.empty() ? course.todo_of(features_for(chapter, entries.front()).front())
+                            : step.todos.back();
 }
 
 Finding tell(const Course& course, const Step& step, const Symptom& symptom) {

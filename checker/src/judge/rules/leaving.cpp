@@ -35,13 +35,6 @@ void nothing_after_leaving(const RunContext& context, Symptoms& symptoms) {
                       .evidence = {{what, {{"ranks", ranks_value(ranks)}}}}});
 }
 
-// Where all calls of print0 and save0 are rank 0's, others leave none out.
-bool prints_or_saves(const RankSeen& rank) {
-  return std::ranges::any_of(rank.log.events, [](const Event& event) {
-    return event.kind == Kind::printed || event.kind == Kind::saved;
-  });
-}
-
 }  // namespace
 
 void leaving(const RunContext& context, Symptoms& symptoms) {
@@ -60,11 +53,6 @@ void leaving(const RunContext& context, Symptoms& symptoms) {
                   .values = values,
                   .evidence = {{"open", {}}},
                   .kind = all ? FindingKind::not_started : FindingKind::mistake};
-  // Ranks that end before they come to the call may have ended where they should have printed.
-  const bool calls = std::ranges::all_of(
-      open, [&](size_t rank) { return prints_or_saves(context.run().ranks[rank]); });
-  const auto left_out = all || !calls ? std::nullopt : first_call_left_out(context.run());
-  if (left_out) symptom.blame = {*left_out};
   symptoms.push_back(std::move(symptom));
 }
 

@@ -26,6 +26,26 @@ class TrainingShares : public Shares {
     return true;
   }
 
+  // A step may take several batches, or a batch in parts.
+  bool other_batches(const std::vector<const Pass*>& passes) {
+    for (size_t rank = 0; rank < passes.size(); ++rank) {
+      std::map<size_t, size_t> samples;
+      for (const auto& batch : passes[rank]->batches) {
+        if (batch.step) samples[*batch.step] += batch.ids.size();
+      }
+      for (const auto& [step, count] : samples) {
+        if (count % context_.plan.batch_size == 0) continue;
+        add({.id = "batch_size_changed",
+             .evidence =
+                 {{"took_in_a_step",
+                   {{"rank", rank}, {"count", count}, {"asked", context_.plan.batch_size}}}},
+             .blame = {"loop"}});
+        return true;
+      }
+    }
+    return false;
+  }
+
   bool judge(size_t epoch, const std::vector<const Pass*>& passes) {
     const auto evidence = ids_by_rank(passes);
     if (copied(passes, context_.plan.batch_size)) {
@@ -96,26 +116,6 @@ class TrainingShares : public Shares {
     return false;
   }
 
-  // A step may take several batches, or a batch in parts.
-  bool other_batches(const std::vector<const Pass*>& passes) {
-    for (size_t rank = 0; rank < passes.size(); ++rank) {
-      std::map<size_t, size_t> samples;
-      for (const auto& batch : passes[rank]->batches) {
-        if (batch.step) samples[*batch.step] += batch.ids.size();
-      }
-      for (const auto& [step, count] : samples) {
-        if (count % context_.plan.batch_size == 0) continue;
-        add({.id = "batch_size_changed",
-             .evidence =
-                 {{"took_in_a_step",
-                   {{"rank", rank}, {"count", count}, {"asked", context_.plan.batch_size}}}},
-             .blame = {"loop"}});
-        return true;
-      }
-    }
-    return false;
-  }
-
   bool without_steps(const std::vector<const Pass*>& passes) {
     for (size_t rank = 0; rank < passes.size(); ++rank) {
       const auto& batches = passes[rank]->batches;
@@ -164,13 +164,22 @@ class TrainingShares : public Shares {
 }  // namespace
 
 void training_shares(const RunContext& context, Symptoms& symptoms) {
-  if (!context.expects(feature::samplers)) return;
   TrainingShares shares(context, Split::train, symptoms);
-  if (shares.out_of_range() || shares.by_some_ranks()) return;
+  if (!context.expects(feature::samplers)) {
+    for (const auto& passes : whole_trainings(context)) {
+      if (shares.other_batches(passes)) return;
+    }
+    return;
+  }
+  if (shares.out_of_range()) return;
+  // Up to --max-steps, a rank with a larger share needs fewer epochs.
+  const bool limited = context.plan.max_steps > 0;
+  if (!limited && shares.by_some_ranks()) return;
   const auto epochs = whole_trainings(context);
   for (size_t epoch = 0; epoch < epochs.size(); ++epoch) {
     if (shares.judge(epoch, epochs[epoch])) return;
   }
+  if (limited) shares.by_some_ranks();
 }
 
 }  // namespace checker::rules

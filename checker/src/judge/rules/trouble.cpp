@@ -183,7 +183,10 @@ class Trouble {
     symptom.values["doing"] = doing(seen);
     symptom.values["how"] = seen.result.exit.describe();
     if (!mismatch) symptom.blame = {name_of(phase)};
-    if (!mismatch && worked_after_leaving(seen)) {
+    if (!mismatch && called_setup_twice(seen) && seen.passes.empty()) {
+      symptom.id = "setup_called_twice";
+      symptom.blame = {"setup_called_twice"};
+    } else if (!mismatch && worked_after_leaving(seen)) {
       symptom.id = "work_after_leaving";
       symptom.variant = "died";
       symptom.blame = {"work_after_leaving"};
