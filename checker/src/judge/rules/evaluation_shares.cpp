@@ -53,23 +53,39 @@ class EvaluationShares : public Shares {
       if (count > 1) twice.push_back(id);
     }
     if (twice.empty() && counts.size() >= size_) return false;
-    Symptom symptom{.blame = {sampler_or_loader(context_, split_)}};
-    if (!twice.empty()) {
-      symptom.id = name_of(split_) + "_counted_twice";
-      evidence.push_back({"twice", {{"samples", first_few(twice)}}});
-    } else {
-      symptom.id = name_of(split_) + "_left_out";
-      evidence.push_back({"only", {{"count", counts.size()}}});
-      if (fetched() >= size_ || right_sampler(context_, split_)) {
-        symptom.variant = "loop";
-        symptom.blame = {"evaluation_loop." + name_of(split_)};
-      } else if (const auto problem = sampler_problem(context_, split_)) {
-        evidence.push_back(problem->seen);
-      }
-    }
+    auto symptom = twice.empty() ? left_out() : counted_twice();
+    evidence.push_back(twice.empty() ? EvidenceLine{"only", {{"count", counts.size()}}}
+                                     : EvidenceLine{"twice", {{"samples", first_few(twice)}}});
+    std::ranges::move(symptom.evidence, std::back_inserter(evidence));
     symptom.evidence = std::move(evidence);
     add(std::move(symptom));
     return true;
+  }
+
+ private:
+  Symptom counted_twice() const {
+    Symptom symptom{.id = name_of(split_) + "_counted_twice",
+                    .blame = {sampler_or_loader(context_, split_)}};
+    const auto problem = sampler_problem(context_, split_);
+    if (problem && problem->variant == "pads") {
+      symptom.variant = "pads";
+      symptom.evidence.push_back(problem->seen);
+    }
+    return symptom;
+  }
+
+  // By a sampler that deals too little, or although all of it was dealt out.
+  Symptom left_out() const {
+    Symptom symptom{.id = name_of(split_) + "_left_out",
+                    .blame = {sampler_or_loader(context_, split_)}};
+    if (fetched() >= size_ || right_sampler(context_, split_)) {
+      symptom.variant = fetched() >= size_ ? "loop" : "loader";
+      symptom.blame = {"evaluation_loop." + name_of(split_)};
+    } else if (const auto problem = sampler_problem(context_, split_)) {
+      symptom.variant = "sampler";
+      symptom.evidence.push_back(problem->seen);
+    }
+    return symptom;
   }
 };
 

@@ -88,7 +88,8 @@ class TrainingShares : public Shares {
     }
     evidence.push_back({"twice", {{"epoch", epoch + 1}, {"samples", first_few(shared)}}});
     const bool later = epoch > 0;
-    const char* blame = later || !same_epochs()           ? "shares_overlap.later"
+    const bool by_epoch = (later || !same_epochs()) && context_.expects(feature::set_epoch);
+    const char* blame = by_epoch                          ? "shares_overlap.later"
                         : right_sampler(context_, split_) ? "shares_overlap.right_sampler"
                                                           : "shares_overlap";
     const char* variant = shared_by_local_rank(passes) ? "by_node" : later ? "later" : "";
