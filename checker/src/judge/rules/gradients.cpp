@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 
+#include "judge/phases.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
@@ -99,6 +100,7 @@ class Gradients {
     const bool not_started = reading == kLocal && !any_collective();
     add({.id = std::string(reading),
          .evidence = std::move(evidence),
+         .variant = reading == kLocal && talks_in_training() ? "exchanged" : "",
          .kind = not_started ? FindingKind::not_started : FindingKind::mistake,
          .deviation = ddp_ ? example->mean : example->local},
         t);
@@ -133,6 +135,14 @@ class Gradients {
   bool any_collective() const {
     return std::ranges::any_of(context_.run().ranks,
                                [](const RankSeen& rank) { return !rank.collectives.empty(); });
+  }
+
+  // Whether ranks exchange something while they train, which then is not what the step needs.
+  bool talks_in_training() const {
+    const auto& rank = context_.run().ranks.front();
+    return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
+      return phase_at(rank, collective.event) == Phase::training;
+    });
   }
 
   // Many scale the rate with the number of ranks; whether that is right, a teacher decides.
