@@ -88,7 +88,7 @@ class TrainingShares : public Shares {
     }
     evidence.push_back({"twice", {{"epoch", epoch + 1}, {"samples", first_few(shared)}}});
     const bool later = epoch > 0;
-    const bool by_epoch = (later || !same_epochs()) && context_.expects(feature::set_epoch);
+    const bool by_epoch = !same_epochs() || (later && context_.expects(feature::set_epoch));
     const char* blame = by_epoch                          ? "shares_overlap.later"
                         : right_sampler(context_, split_) ? "shares_overlap.right_sampler"
                                                           : "shares_overlap";
