@@ -29,9 +29,9 @@ std::string name_of(Phase phase);
 /// they part elsewhere.
 std::optional<std::string> first_call_not_shared(const Run& run);
 
-/// Whether some rank goes through an evaluation that another passes by. What blame tables call that:
-/// "validation_by_some_ranks" where another one trains on or tests, "test_by_some_ranks" where
-/// another one leaves after its last epoch. A rank that leaves before that passes by nothing.
+/// Whether some rank goes through an evaluation that another passes by. What blame tables call
+/// that: "validation_by_some_ranks" where another one trains on or tests, "test_by_some_ranks"
+/// where another one leaves after its last epoch. A rank that leaves before that passes by nothing.
 std::optional<std::string> first_evaluation_not_shared(const Run& run);
 
 /// print0 follows each evaluation, and save0 ends the program. Such a call that some rank left out
