@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kBuckets = 32, kFarthest = 128;
 
-torch::nn::Linear projection(int64_t from, int64_t to, const TransformerOptions& options) {
-  return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(!options.t5));
+torch::nn::Linear projection(int64_t from, int64_t to, bool biased) {
+  return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(biased));
 }
 
 // As T5's authors draw them (mesh-tensorflow; HF's T5PreTrainedModel._init_weights).
@@ -60,10 +60,11 @@ Attention::Attention(const TransformerOptions& options, bool relative)
       head_width_(options.head_width),
       dropout_(options.dropout),
       scaled_(!options.t5),
-      q_(register_module("q", projection(options.width, heads_ * head_width_, options))),
-      k_(register_module("k", projection(options.width, heads_ * head_width_, options))),
-      v_(register_module("v", projection(options.width, heads_ * head_width_, options))),
-      o_(register_module("o", projection(heads_ * head_width_, options.width, options))) {
+      q_(register_module("q", projection(options.width, heads_ * head_width_, !options.t5))),
+      // A bias of keys would move all scores of a query alike, which softmax does not see.
+      k_(register_module("k", projection(options.width, heads_ * head_width_, false))),
+      v_(register_module("v", projection(options.width, heads_ * head_width_, !options.t5))),
+      o_(register_module("o", projection(heads_ * head_width_, options.width, !options.t5))) {
   const auto root = [](int64_t size) { return 1 / std::sqrt(double(size)); };
   if (options.t5) {
     draw(q_, root(options.width * head_width_));

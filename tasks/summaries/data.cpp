@@ -58,6 +58,17 @@ Data from_folder(const fs::path& folder, const Settings& settings,
           .floor = std::nullopt};
 }
 
+// The folder is ours: whoever damaged a file of it need not look for another copy.
+Data from_cache(const fs::path& folder, const Settings& settings,
+                const std::vector<std::string>& known) try {
+  return from_folder(folder, settings, known);
+} catch (const Error& error) {
+  throw Error(
+      fmt::format("{} These are built-in data: delete the folder {}, and the next run makes "
+                  "it anew.",
+                  error.what(), folder.string()));
+}
+
 Data from_stories(const Settings& settings) {
   const Stories stories(settings.salience);
   const auto* const kind = settings.salience == Salience::lead ? "lead" : "count";
@@ -72,7 +83,7 @@ Data from_stories(const Settings& settings) {
     write_stories(stories, seed + 2, held_out, unfinished / "test.jsonl");
   });
   const auto words = stories.words();
-  auto data = from_folder(folder, settings, words);
+  auto data = from_cache(folder, settings, words);
   // A word that were <unk> could be guessed, and a summary that were cut would have fewer words.
   constexpr int64_t kSummary = 6, kLongestDocument = 5 * 7 + 1;
   const bool complete = data.vocabulary->size() == static_cast<int64_t>(words.size()) + 3 &&

@@ -5,8 +5,10 @@
 
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 
+#include "rouge.hpp"
 #include "temporary_folder.hpp"
 #include "words.hpp"
 
@@ -98,6 +100,39 @@ TEST(Stories, SurpriseAsMuchAsTheirEntropySays) {
     const auto deviation = std::sqrt((squares / kDrawn - mean * mean) / kDrawn);
     EXPECT_NEAR(mean, stories.entropy_per_word(), 4 * deviation);
   }
+}
+
+// Who knows the rules and writes the likelier word each time has this ROUGE: of five words three
+// are sure but for the verb, and each determiner is right in 0.6; of four pairs 0.6, 0.7, 0.42 and
+// 0.6 are. Summaries whose subject is their object would have pairs twice.
+TEST(Stories, HaveAKnownRougeOfTheBestSummaries) {
+  const Stories stories(Salience::lead);
+  Bits bits(11);
+  constexpr int kDrawn = 20'000;
+  Rouge sum;
+  for (int i = 0; i < kDrawn;) {
+    const auto pair = stories.draw(bits);
+    const auto source = salient(sentences_of(pair.document), Salience::lead);
+    const auto words = words_of(pair.summary);
+    if (words[1] == words[4]) continue;
+    std::map<std::string, int64_t> ids;
+    const auto id = [&](const std::string& word) {
+      return ids.emplace(word, static_cast<int64_t>(ids.size())).first->second;
+    };
+    std::vector<int64_t> best, wanted;
+    for (const auto& word :
+         {std::string("ta"), words[1], source.end()[-3], std::string("ta"), words[4]}) {
+      best.push_back(id(word));
+    }
+    for (const auto& word : words) wanted.push_back(id(word));
+    const auto one = rouge(best, wanted);
+    sum = {sum.one + one.one, sum.two + one.two, sum.longest + one.longest};
+    ++i;
+  }
+  // Scores lie in [0, 1], so the deviation of a mean of so many is at most 0.0036.
+  EXPECT_NEAR(sum.one / kDrawn, (2 + 0.7 + 2 * 0.6) / 5, 0.0142);
+  EXPECT_NEAR(sum.two / kDrawn, (0.6 + 0.7 + 0.42 + 0.6) / 4, 0.0142);
+  EXPECT_NEAR(sum.longest / kDrawn, (2 + 0.7 + 2 * 0.6) / 5, 0.0142);
 }
 
 TEST(Stories, HaveWordsThatAllDiffer) {

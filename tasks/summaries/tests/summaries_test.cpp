@@ -64,6 +64,18 @@ TEST_F(SummariesTask, KnowsItsFloor) {
                              HasSubstr("accuracy 0.75")));
 }
 
+TEST_F(SummariesTask, SaysHowToMendItsCache) {
+  const auto options = options_of("documents: 40\n");
+  make_task(options);
+  const auto made = folder.path() / "cache" / "summaries-1-lead-40-0";
+  std::filesystem::resize_file(made / "validation.jsonl", 50);
+  EXPECT_THAT(error_of([&] { make_task(options); }),
+              testing::AllOf(HasSubstr("validation.jsonl:1: "),
+                             HasSubstr("delete the folder " + made.string())));
+  std::filesystem::remove_all(made);
+  EXPECT_EQ(*make_task(options)->dataset("validation").size(), 2U);
+}
+
 TEST_F(SummariesTask, HasNoFloorWhereWordsAreMissing) {
   EXPECT_EQ(make_task(options_of("documents: 40\nvocabulary_size: 300\n"))->baselines().size(), 1U);
   EXPECT_EQ(make_task(options_of("documents: 40\ntarget_length: 5\n"))->baselines().size(), 1U);

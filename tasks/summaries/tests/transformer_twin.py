@@ -62,7 +62,7 @@ def make_weights(t5):
         norm = len(shape) == 1
         weights[name + ".weight"] = torch.rand(shape, dtype=torch.float64) + 0.5 if norm \
             else torch.randn(shape, dtype=torch.float64) * 0.4
-        unbiased = name == "shared" or "relative" in name
+        unbiased = name == "shared" or name.endswith(".k")
         if not t5 and not unbiased:
             weights[name + ".bias"] = torch.randn(shape[0], dtype=torch.float64) * 0.2
     for weight in weights.values():
@@ -92,7 +92,7 @@ class Twin:
 
     def linear(self, name, x):
         y = x @ self.w[name + ".weight"].T
-        return y if self.t5 else y + self.w[name + ".bias"]
+        return y + self.w[name + ".bias"] if name + ".bias" in self.w else y
 
     def norm(self, name, x):
         if self.t5:
