@@ -11,6 +11,10 @@
 namespace tasks::summaries {
 namespace {
 
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+}  // namespace
+
 class FeedForward : public torch::nn::Module {
  public:
   explicit FeedForward(const TransformerOptions& options)
@@ -88,10 +92,6 @@ class Block : public torch::nn::Module {
   std::shared_ptr<Layer<Attention>> self_, cross_;
   std::shared_ptr<Layer<FeedForward>> feed_;
 };
-
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 class Stack : public torch::nn::Module {
  public:
