@@ -1,0 +1,154 @@
+#include "data.hpp"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cache.hpp"
+#include "json_lines.hpp"
+#include "transformer.hpp"
+
+namespace tasks::summaries {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path split_file(const fs::path& folder, std::string_view split) {
+  for (const char* ending : {".jsonl", ".json"}) {
+    auto file = folder / (std::string(split) + ending);
+    if (fs::exists(file)) return file;
+  }
+  throw Error(
+      fmt::format("--data: {} has no {}.jsonl. Mend: name a folder that holds train.jsonl, "
+                  "validation.jsonl and test.jsonl, one JSON object a line.",
+                  folder.string(), split));
+}
+
+std::shared_ptr<const Pairs> read_pairs(const fs::path& file, const Vocabulary& vocabulary,
+                                        const Settings& settings) {
+  auto pairs = std::make_shared<Pairs>(settings.source_length, settings.target_length);
+  for_each_pair(file, [&](const Pair& pair) {
+    pairs->add(vocabulary.ids(words_of(pair.document), settings.source_length),
+               vocabulary.ids(words_of(pair.summary), settings.target_length));
+  });
+  return pairs;
+}
+
+// known: words that count as seen, wherever they are.
+Data from_folder(const fs::path& folder, const Settings& settings,
+                 const std::vector<std::string>& known) {
+  if (!fs::is_directory(folder)) {
+    throw Error(fmt::format("--data: {} is no folder", folder.string()));
+  }
+  const auto train = split_file(folder, "train");
+  const auto validation = split_file(folder, "validation");
+  const auto test = split_file(folder, "test");
+  Counts counts;
+  for (const auto& word : known) ++counts[word];
+  for_each_pair(train, [&](const Pair& pair) {
+    for (auto& word : words_of(pair.document)) ++counts[std::move(word)];
+    for (auto& word : words_of(pair.summary)) ++counts[std::move(word)];
+  });
+  const auto vocabulary = std::make_shared<Vocabulary>(counts, settings.vocabulary_size);
+  return {.train = read_pairs(train, *vocabulary, settings),
+          .validation = read_pairs(validation, *vocabulary, settings),
+          .test = read_pairs(test, *vocabulary, settings),
+          .vocabulary = vocabulary,
+          .floor = std::nullopt};
+}
+
+// The folder is ours: whoever damaged a file of it need not look for another copy.
+Data from_cache(const fs::path& folder, const Settings& settings,
+                const std::vector<std::string>& known) try {
+  return from_folder(folder, settings, known);
+} catch (const Error& error) {
+  throw Error(
+      fmt::format("{} These are built-in data: delete the folder {}, and the next run makes "
+                  "it anew.",
+                  error.what(), folder.string()));
+}
+
+Data from_stories(const Settings& settings) {
+  const Stories stories(settings.salience);
+  const auto* const kind = settings.salience == Salience::lead ? "lead" : "count";
+  // What decides the content is in the name; the 1 grows when the stories change.
+  const auto name =
+      fmt::format("summaries-1-{}-{}-{}", kind, settings.documents, settings.corpus_seed);
+  const auto folder = made_once(data_cache(), name, [&](const fs::path& unfinished) {
+    const auto seed = 3 * static_cast<uint64_t>(settings.corpus_seed);
+    const auto held_out = std::max<int64_t>(settings.documents / 20, 1);
+    write_stories(stories, seed, settings.documents, unfinished / "train.jsonl");
+    write_stories(stories, seed + 1, held_out, unfinished / "validation.jsonl");
+    write_stories(stories, seed + 2, held_out, unfinished / "test.jsonl");
+  });
+  const auto words = stories.words();
+  auto data = from_cache(folder, settings, words);
+  // A word that were <unk> could be guessed, and a summary that were cut would have fewer words.
+  constexpr int64_t kSummary = 6, kLongestDocument = 5 * 7 + 1;
+  const bool complete = data.vocabulary->size() == static_cast<int64_t>(words.size()) + 3 &&
+                        settings.target_length >= kSummary &&
+                        settings.source_length >= kLongestDocument;
+  if (complete) data.floor = stories.entropy_per_word();
+  return data;
+}
+
+// Writes words at the start of a row; what follows stays as it is.
+void fill_row(torch::Tensor& rows, int64_t row, c10::ArrayRef<int32_t> words, int64_t from) {
+  auto* const values = rows.mutable_data_ptr<int64_t>() + row * rows.size(1) + from;
+  std::ranges::copy(words, values);
+}
+
+}  // namespace
+
+void Pairs::add(const std::vector<int32_t>& document, const std::vector<int32_t>& summary) {
+  TORCH_CHECK_VALUE(static_cast<int64_t>(document.size()) <= source_length_ &&
+                        static_cast<int64_t>(summary.size()) <= target_length_,
+                    "a pair is too long");
+  documents_.insert(documents_.end(), document.begin(), document.end());
+  summaries_.insert(summaries_.end(), summary.begin(), summary.end());
+  ends_.push_back({documents_.size(), summaries_.size()});
+}
+
+Batch Pairs::fetch(c10::ArrayRef<size_t> indices) const {
+  const auto samples = static_cast<int64_t>(indices.size());
+  const auto options = at::TensorOptions(torch::kLong);
+  auto documents = at::full({samples, source_length_}, kPad, options);
+  auto told = at::full({samples, target_length_}, kPad, options);
+  auto summaries = at::full({samples, target_length_}, kPad, options);
+  int64_t count = 0;
+  for (int64_t row = 0; row < samples; ++row) {
+    const auto index = indices[static_cast<size_t>(row)];
+    const auto start = index == 0 ? Ends{0, 0} : ends_[index - 1];
+    const auto words = ends_[index].summary - start.summary;
+    const c10::ArrayRef<int32_t> summary(summaries_.data() + start.summary, words);
+    fill_row(documents, row,
+             {documents_.data() + start.document, ends_[index].document - start.document}, 0);
+    fill_row(summaries, row, summary, 0);
+    fill_row(told, row, summary.slice(0, words - 1), 1);  // each has its kEnd at least
+    count += static_cast<int64_t>(words);
+  }
+  return {{documents, told}, Target(summaries, count)};
+}
+
+torch::Tensor Pairs::target_counts(int64_t words) const {
+  const auto all = at::tensor(summaries_, at::TensorOptions(torch::kInt));
+  return at::bincount(all, /*weights=*/{}, words).to(torch::kDouble);
+}
+
+const std::shared_ptr<const Pairs>& Data::split(std::string_view name) const {
+  return name == "train" ? train : name == "validation" ? validation : test;
+}
+
+Data load_data(const Options& options, const Settings& settings) {
+  return options.data ? from_folder(*options.data, settings, {}) : from_stories(settings);
+}
+
+double unigram_cross_entropy(const Pairs& train, const Pairs& pairs, int64_t vocabulary) {
+  const auto frequency = train.target_counts(vocabulary) + 1;
+  const auto nats = -(frequency / frequency.sum()).log();
+  const auto counts = pairs.target_counts(vocabulary);
+  return ((nats * counts).sum() / counts.sum()).item<double>();
+}
+
+}  // namespace tasks::summaries
