@@ -38,14 +38,14 @@ at::Tensor draw(int64_t label, KeyedRandom& random) {
 
 void write_split(const std::filesystem::path& folder, uint64_t seed, uint64_t split,
                  int64_t pictures) {
-  constexpr int kQuality = 95;
+  constexpr int kSharp = 95;
   for (int64_t label = 0; label < kClasses; ++label) {
     std::filesystem::create_directories(folder / fmt::format("class_{}", label));
   }
   for (int64_t i = 0; i < pictures; ++i) {
     KeyedRandom random(seed, split, static_cast<uint64_t>(i));
     write_jpeg(folder / fmt::format("class_{}", i % kClasses) / fmt::format("{:03}.JPEG", i),
-               draw(i % kClasses, random), kQuality);
+               draw(i % kClasses, random), kSharp);
   }
 }
 
