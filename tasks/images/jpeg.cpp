@@ -21,12 +21,6 @@ struct Destroy {
 };
 using Handle = std::unique_ptr<void, Destroy>;
 
-// A handle serves one thread at a time, and making one for each picture would take its time.
-void* decoder() {
-  static thread_local const Handle handle(tjInitDecompress());
-  return handle.get();
-}
-
 [[noreturn]] void fail(const std::string& name, const std::string& what) {
   throw Error(fmt::format("{}: {}. Copy the file again from where it came from, or delete it.",
                           name, what));
@@ -48,7 +42,10 @@ std::string read_bytes(const std::filesystem::path& file) {
 
 at::Tensor decode_jpeg(const std::string& bytes, const std::string& name) {
   if (bytes.empty()) fail(name, "the file is empty");
-  auto* const decode = decoder();
+  // A new one for each picture: one that met a damaged file may take the next, whole one for
+  // damaged as well.
+  const Handle handle(tjInitDecompress());
+  auto* const decode = handle.get();
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   int width = 0, height = 0, subsampling = 0, colours = 0;
   if (tjDecompressHeader3(decode, data, bytes.size(), &width, &height, &subsampling, &colours) !=

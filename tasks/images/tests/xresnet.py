@@ -49,7 +49,7 @@ def xresnet(expansion, layers, width, classes):
 
 
 def save(tensors, path):
-    header, data = {}, b""
+    header, data = {}, bytearray()
     for name, tensor in tensors.items():
         kind = {torch.float64: "F64", torch.int64: "I64"}[tensor.dtype]
         array = tensor.detach().contiguous().numpy().tobytes()
@@ -57,7 +57,8 @@ def save(tensors, path):
         data += array
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.write(data)
 
 
 def main():
