@@ -18,7 +18,7 @@ constexpr int64_t kBreeds = 10;
 
 struct BreedsOptions {
   int64_t side = 48;  ///< of the pictures, in pixels
-  int64_t train_pictures = 4000;
+  int64_t train_pictures = 8000;
   int64_t evaluation_pictures = 1000;  ///< of validation; the test has as many
   double spread = 0.33;                ///< of the traits; breeds are 1 apart
   uint64_t seed = 0;
