@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 
 #include "console/terminal.hpp"
@@ -17,6 +18,10 @@ namespace tasks {
 namespace {
 
 constexpr std::chrono::milliseconds redraw_interval{250};
+
+// A data set cannot be told which run it serves: a trainer knows neither augmentation nor epochs of
+// data. So it is the process's one run.
+std::atomic<int64_t> epoch_of_process{0};
 
 }  // namespace
 
@@ -35,6 +40,16 @@ Progress::Progress(const Options& options, size_t train_size)
   total_steps_ = options.epochs * steps_per_epoch_;
   if (max_steps_ > 0) total_steps_ = std::min(total_steps_, max_steps_);
   evidence::run_planned(world_size_, total_steps_);
+  count(0);
+}
+
+int64_t Progress::current_epoch() { return epoch_of_process; }
+
+void Progress::resume(int64_t steps) { count(steps); }
+
+void Progress::count(int64_t steps) {
+  steps_ = steps;
+  epoch_of_process = steps / steps_per_epoch_;
 }
 
 Progress::~Progress() { clear(); }
@@ -44,7 +59,7 @@ bool Progress::finished() const { return max_steps_ > 0 && steps_ >= max_steps_;
 bool Progress::step(const Loss& loss) {
   const auto now = Clock::now();
   measure(now, loss.count);
-  ++steps_;
+  count(steps_ + 1);
   phases::step_ends(steps_, finished() || steps_ % steps_per_epoch_ == 0, loss);
   if (!draws_) return !finished();
   if (finished() || steps_ % steps_per_epoch_ == 0) {

@@ -33,4 +33,15 @@ Schedule::Factor step_decay(int64_t every, double gamma) {
   return [=](int64_t steps) { return std::pow(gamma, static_cast<double>(steps / every)); };
 }
 
+Schedule::Factor one_cycle(int64_t total, double rising, double div, double div_final) {
+  const auto between = [](double from, double to, double part) {
+    return from + (1 + std::cos(std::numbers::pi * (1 - part))) * (to - from) / 2;
+  };
+  return [=](int64_t steps) {
+    const double done = static_cast<double>(std::min(steps, total)) / static_cast<double>(total);
+    if (done < rising) return between(1 / div, 1, done / rising);
+    return between(1, 1 / div_final, (done - rising) / (1 - rising));
+  };
+}
+
 }  // namespace tasks

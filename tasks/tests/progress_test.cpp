@@ -43,6 +43,19 @@ TEST(Progress, WithoutMaxStepsNeverEndsByItself) {
   EXPECT_FALSE(progress.finished());
 }
 
+TEST(Progress, TellsDataSetsTheEpoch) {
+  Progress progress(options(3, 4, 0), 19);
+  const Loss loss{torch::tensor(8.0), 4};
+  for (int64_t step = 0; step < 12; ++step) {
+    EXPECT_EQ(Progress::current_epoch(), step / 4);
+    progress.step(loss);
+  }
+  progress.resume(5);
+  EXPECT_EQ(Progress::current_epoch(), 1);
+  const Progress another(options(3, 4, 0), 19);
+  EXPECT_EQ(Progress::current_epoch(), 0);
+}
+
 TEST(Progress, RefusesDataThatFillNoBatch) {
   EXPECT_THAT(error_of([] { const Progress progress(options(1, 32, 0), 31); }),
               AllOf(HasSubstr("31 samples"), HasSubstr("one batch of 32"), HasSubstr("1 ranks"),

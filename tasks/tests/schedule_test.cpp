@@ -47,6 +47,17 @@ TEST_F(ScheduleTest, ACosineRisesFirstAndEndsAtZero) {
   EXPECT_NEAR(rate(), 0, 1e-15);
 }
 
+// Numbers of fastai's combined_cos(0.25, 1 / 25, 1, 1e-5), as its source computes them in Python.
+TEST_F(ScheduleTest, OneCycleIsFastais) {
+  const auto factor = one_cycle(/*total=*/40);
+  EXPECT_DOUBLE_EQ(factor(0), 1 / 25.0);
+  EXPECT_DOUBLE_EQ(factor(3), 0.23786307889961295);
+  EXPECT_DOUBLE_EQ(factor(10), 1);
+  EXPECT_DOUBLE_EQ(factor(17), 0.8715736970145698);
+  EXPECT_NEAR(factor(40), 1e-5, 1e-16);
+  EXPECT_NEAR(factor(41), 1e-5, 1e-16);
+}
+
 TEST_F(ScheduleTest, ARestoredOneGoesOn) {
   Schedule schedule(optimizer_, cosine_with_warm_up(10, 0));
   for (int step = 0; step < 7; ++step) schedule.step();

@@ -29,7 +29,7 @@ class Progress {
   /// The same of the final test.
   void report(const Score& test);
   /// Goes on after so many steps, which an earlier run did.
-  void resume(int64_t steps) { steps_ = steps; }
+  void resume(int64_t steps);
   /// True once max_steps are done: start no further epoch.
   bool finished() const;
 
@@ -37,12 +37,17 @@ class Progress {
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
   int64_t steps() const { return steps_; }
+  /// The epoch that this process trains in, from 0: what a data set varies its samples by. A loader
+  /// that fetches ahead does not fetch the next epoch's before this one is over. Any thread may
+  /// ask.
+  static int64_t current_epoch();
   /// Samples of the training split.
   int64_t train_size() const { return train_size_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  void count(int64_t steps);
   void measure(Clock::time_point now, int64_t targets);
   void draw(const Loss& loss);
   void clear();

@@ -39,4 +39,11 @@ Schedule::Factor cosine_with_warm_up(int64_t total, int64_t warm_up);
 /// Times gamma after every so many steps: Python's StepLR, counted in steps.
 Schedule::Factor step_decay(int64_t every, double gamma);
 
+/// fastai's one-cycle schedule (fastai/callback/schedule.py, fit_one_cycle), of Smith and Topin
+/// 2018, "Super-convergence", https://arxiv.org/abs/1708.07120: half a cosine up from 1 / div to 1
+/// over the first `rising` of `total` steps, and half a cosine down to 1 / div_final. fastai lets
+/// Adam's first beta fall and rise as well; this does not.
+Schedule::Factor one_cycle(int64_t total, double rising = 0.25, double div = 25,
+                           double div_final = 1e5);
+
 }  // namespace tasks

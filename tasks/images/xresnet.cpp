@@ -1,0 +1,126 @@
+#include "xresnet.hpp"
+
+#include <torch/nn/init.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
+
+#include "tasks/autocast.hpp"
+
+namespace tasks::images {
+namespace {
+
+namespace nn = torch::nn;
+
+enum class Last { activation, norm, zero_norm };
+
+// Convolution, normalisation and, unless a sum comes first, ReLU.
+Stack convolution(int64_t in, int64_t out, int64_t size, int64_t stride = 1,
+                  Last last = Last::activation) {
+  const auto options =
+      nn::Conv2dOptions(in, out, size).stride(stride).padding(size / 2).bias(false);
+  nn::BatchNorm2d norm(out);
+  nn::init::constant_(norm->weight, last == Last::zero_norm ? 0 : 1);
+  Stack stack;
+  stack->push_back(nn::Conv2d(options));
+  stack->push_back(norm);
+  if (last == Last::activation) stack->push_back(nn::ReLU());
+  return stack;
+}
+
+// A block begins as the identity: the weights of its last normalisation are zero.
+class ResidualBlock : public nn::Module {
+ public:
+  ResidualBlock(int64_t in, int64_t inner, int64_t out, int64_t stride, bool bottleneck) {
+    if (bottleneck) {
+      path_->push_back(convolution(in, inner, 1));
+      path_->push_back(convolution(inner, inner, 3, stride));
+      path_->push_back(convolution(inner, out, 1, 1, Last::zero_norm));
+    } else {
+      path_->push_back(convolution(in, inner, 3, stride));
+      path_->push_back(convolution(inner, out, 3, 1, Last::zero_norm));
+    }
+    // Pooling before the 1x1 convolution, so that no pixel is passed over.
+    if (stride != 1) {
+      identity_->push_back(nn::AvgPool2d(nn::AvgPool2dOptions(stride).ceil_mode(true)));
+    }
+    if (in != out) identity_->push_back(convolution(in, out, 1, 1, Last::norm));
+    register_module("convpath", path_);
+    register_module("idpath", identity_);
+  }
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    const auto same = identity_->is_empty() ? input : identity_->forward(input);
+    return (path_->forward(input) + same).relu_();
+  }
+
+ private:
+  Stack path_, identity_;
+};
+
+Stack stage(int64_t in, int64_t inner, int64_t out, int64_t blocks, int64_t stride,
+            bool bottleneck) {
+  Stack stack;
+  for (int64_t i = 0; i < blocks; ++i) {
+    stack->push_back(std::make_shared<ResidualBlock>(i == 0 ? in : out, inner, out,
+                                                     i == 0 ? stride : 1, bottleneck));
+  }
+  return stack;
+}
+
+// Fastai's init_cnn: He's normal weights, and biases of zero.
+void initialise(nn::Module& model) {
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    if (auto* convolution = module->as<nn::Conv2dImpl>()) {
+      nn::init::kaiming_normal_(convolution->weight);
+    } else if (auto* linear = module->as<nn::LinearImpl>()) {
+      nn::init::kaiming_normal_(linear->weight);
+      nn::init::constant_(linear->bias, 0);
+    }
+  }
+}
+
+void lay_out_channels_last(nn::Module& model) {
+  const torch::NoGradGuard no_grad;
+  for (auto& parameter : model.parameters()) {
+    if (parameter.dim() == 4) {
+      parameter.set_data(parameter.contiguous(at::MemoryFormat::ChannelsLast));
+    }
+  }
+}
+
+}  // namespace
+
+XResNet::XResNet(const XResNetOptions& options) : bf16_(options.bf16) {
+  const int64_t width = options.width, expansion = options.bottleneck ? 4 : 1;
+  layers_->push_back(convolution(3, width / 2, 3, 2));
+  layers_->push_back(convolution(width / 2, width / 2, 3));
+  layers_->push_back(convolution(width / 2, width, 3));
+  layers_->push_back(nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1)));
+  int64_t in = width;
+  for (size_t i = 0; i < options.layers.size(); ++i) {
+    const int64_t inner = width << i;
+    layers_->push_back(
+        stage(in, inner, inner * expansion, options.layers[i], i == 0 ? 1 : 2, options.bottleneck));
+    in = inner * expansion;
+  }
+  layers_->push_back(nn::AdaptiveAvgPool2d(1));
+  layers_->push_back(nn::Flatten());
+  // Fastai has a dropout of nothing here, which counts in its names.
+  layers_->push_back(nn::Identity());
+  layers_->push_back(nn::Linear(in, options.classes));
+  // Its children are the model's own, so that no name has a prefix.
+  for (const auto& layer : layers_->named_children()) register_module(layer.key(), layer.value());
+  initialise(*this);
+  if (options.channels_last) lay_out_channels_last(*this);
+}
+
+torch::Tensor XResNet::compute(const Input& input) {
+  const torch::Tensor& pictures = input;
+  const Autocast autocast(pictures.device().type(), bf16_);
+  return layers_->forward(pictures);
+}
+
+}  // namespace tasks::images
