@@ -10,7 +10,7 @@ namespace {
 
 // What is left of a wave after a step; the rest of its variance is noise.
 const double kRho = std::exp(-0.03);
-constexpr double kTimeStep = 0.35, kBeta = 1.5;
+constexpr double kTimeStep = 0.7, kBeta = 1.5;
 
 enum Latent : size_t { surface, low, middle, high, warmth850, warmth500, humidity };
 // How fast the solid rotation carries each of them.
