@@ -1,6 +1,6 @@
-"""The vision transformer in Python, as the tutorial "Deep Learning at Scale" of NERSC writes it: what
-a small one computes in fp64, as lists of numbers in JSON. Parameters and inputs are sines, so that
-both sides make the same ones."""
+"""The vision transformer in Python, as the tutorial "Deep Learning at Scale" of NERSC writes it:
+what a small one computes in fp64, as lists of numbers in JSON. Parameters and inputs are sines, so
+that both sides make the same ones."""
 import json
 
 import torch
@@ -67,7 +67,7 @@ output = model(inputs)
 loss = ((output - targets).flatten(1).norm(dim=1) / targets.flatten(1).norm(dim=1)).mean()
 loss.backward()
 
-# The tutorial's latitudes and weights; the square of its error, whose root it takes for each sample.
+# The tutorial's latitudes and weights; the square of its error, whose root it takes a sample.
 latitudes = torch.deg2rad(90 - torch.arange(8, dtype=torch.float64) * 180 / 7)
 weights = (8 * torch.cos(latitudes) / torch.cos(latitudes).sum()).reshape(1, 8, 1)
 squares = (weights * (output - targets)[:, 0] ** 2).mean(dim=(-1, -2))
