@@ -11,6 +11,31 @@
 #include "tasks/options.hpp"
 
 namespace tasks::weather::hdf5 {
+
+/// What HDF5 calls an id. It is closed under the lock that its owner holds.
+class Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+
+  Handle() = default;
+  Handle(hid_t id, Close how) : id_(id), close_(how) {}
+  ~Handle() { close(); }
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+
+  operator hid_t() const { return id_; }  // NOLINT(google-explicit-constructor)
+  explicit operator bool() const { return id_ >= 0; }
+  bool close() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
+
+ private:
+  hid_t id_ = -1;
+  Close close_ = nullptr;
+};
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,30 +55,6 @@ class Locked {
 
  private:
   std::lock_guard<std::mutex> guard_;
-};
-
-/// What HDF5 calls an id. It is closed under the lock that its owner holds.
-class Handle {
- public:
-  using Close = herr_t (*)(hid_t);
-
-  Handle() = default;
-  Handle(hid_t id, Close close) : id_(id), close_(close) {}
-  ~Handle() { close(); }
-  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(id_, other.id_);
-    std::swap(close_, other.close_);
-    return *this;
-  }
-
-  operator hid_t() const { return id_; }  // NOLINT(google-explicit-constructor)
-  explicit operator bool() const { return id_ >= 0; }
-  bool close() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
-
- private:
-  hid_t id_ = -1;
-  Close close_ = nullptr;
 };
 
 herr_t keep_first(unsigned place, const H5E_error2_t* error, void* text) {

@@ -112,11 +112,15 @@ TEST_F(BuiltInData, SaysWhereItCannotBeWritten) {
 TEST(Once, OfSeveralProcessesOneFills) {
   const TemporaryFolder folder;
   const auto target = folder.path() / "deep/er";
-  const auto count = folder.path() / "count";
+  const auto count = folder.path() / "count", started = folder.path() / "started";
   for (int i = 0; i < 6; ++i) {
     if (fork() != 0) continue;
+    std::ofstream(started, std::ios::app) << "x";
     make_once(target, [&](const std::filesystem::path& empty) {
       std::ofstream(count, std::ios::app) << "x";
+      // The others wait for this one; a little longer, so that they would be seen if they did not.
+      while (bytes_of(started).size() < 6) usleep(1000);
+      usleep(50'000);
       std::ofstream(empty / "whole") << "yes";
     });
     _exit(bytes_of(target / "whole") == "yes" ? 0 : 1);

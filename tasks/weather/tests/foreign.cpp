@@ -63,4 +63,16 @@ void write_foreign(const std::filesystem::path& file, Foreign what) {
   H5Fclose(opened);
 }
 
+bool carries_a_time(const std::filesystem::path& file) {
+  const hid_t opened = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const hid_t dataset = H5Dopen2(opened, "fields", H5P_DEFAULT);
+  const hid_t made = H5Dget_create_plist(dataset);
+  hbool_t times = false;
+  H5Pget_obj_track_times(made, &times);
+  H5Pclose(made);
+  H5Dclose(dataset);
+  H5Fclose(opened);
+  return times;
+}
+
 }  // namespace tasks::weather

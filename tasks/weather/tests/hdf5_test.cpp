@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "errors.hpp"
+#include "foreign.hpp"
 #include "temporary_folder.hpp"
 #include "written.hpp"
 
@@ -32,6 +33,7 @@ TEST(Hdf5, TheSameNumbersGiveTheSameBytes) {
   write_fields(folder.path() / "a.h5", 1, {3, 2, 2});
   write_fields(folder.path() / "b.h5", 1, {3, 2, 2});
   EXPECT_EQ(bytes_of(folder.path() / "a.h5"), bytes_of(folder.path() / "b.h5"));
+  EXPECT_FALSE(carries_a_time(folder.path() / "a.h5"));
 }
 
 TEST(Hdf5, ThreadsMayReadAtOnce) {

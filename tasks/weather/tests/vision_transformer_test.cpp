@@ -92,7 +92,9 @@ TEST(VisionTransformer, BeginsWithSmallNormalNumbers) {
     if (name == "pos_embed" || name == "head.weight" || name == "blocks.0.fc1.weight") {
       EXPECT_NEAR(parameter.std().item<double>(), 0.02, 0.002) << name;
     }
-    if (name == "blocks.0.fc1.bias") EXPECT_EQ(parameter.abs().max().item<double>(), 0);
+    if (name == "blocks.0.fc1.bias") {
+      EXPECT_EQ(parameter.abs().max().item<double>(), 0);
+    }
   }
 }
 
