@@ -34,6 +34,15 @@ TEST(Modules, ThatLackALibraryOrAreNoneSaySo) {
               AllOf(HasSubstr("no_task.so is no task"), HasSubstr("build again")));
 }
 
+TEST(Modules, OfTasksWithoutTheirLibrarySayWhatMendsIt) {
+  EXPECT_EQ(error_of([] { load_task("needs_a_library"); }),
+            "needs_a_library needs libsomething, which is not there. Mend: install it.");
+  const std::vector<Row> table{kOneIsMissing.front(),
+                               {"needs_a_library", [] { return load_task("needs_a_library"); }}};
+  EXPECT_THAT(help_text(table, table.front().entry(), "laptop"),
+              AllOf(HasSubstr("laptop seed"), HasSubstr("  needs_a_library needs libsomething")));
+}
+
 TEST(Modules, TheHelpShowsTheOthers) {
   const auto text = help_text(kOneIsMissing, kOneIsMissing.front().entry(), "laptop");
   EXPECT_THAT(text, AllOf(HasSubstr("laptop seed"), HasSubstr("no_such_task: not built here")));

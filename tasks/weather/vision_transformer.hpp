@@ -1,0 +1,43 @@
+#pragma once
+/// A vision transformer (Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929) from fields to
+/// fields, as in the tutorial "Deep Learning at Scale" of NERSC
+/// (https://github.com/NERSC/sc24-dl-tutorial, networks/vit.py): layer norms before attention and
+/// perceptron, learned positions, no class token, and a linear map from each token back to its
+/// patch.
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+
+#include "tasks/task.hpp"
+
+namespace tasks::weather {
+
+struct VisionTransformerOptions {
+  int64_t channels = 0;
+  int64_t height = 0, width = 0;  ///< of the grid; multiples of patch
+  int64_t patch = 0;              ///< a side of a square one, which is a token
+  int64_t embedding = 0;          ///< a token's length, a multiple of heads
+  int64_t heads = 0;
+  int64_t layers = 0;
+  bool bf16 = false;  ///< products in bf16, as under Python's autocast
+};
+
+/// Input: [batch, channels, height, width]; returns the same shape, of the parameters' type or
+/// bf16.
+class VisionTransformer : public Model {
+ public:
+  explicit VisionTransformer(const VisionTransformerOptions& options);
+
+ private:
+  torch::Tensor compute(const Input& input) override;
+
+  VisionTransformerOptions options_;
+  torch::nn::Conv2d patches_;
+  torch::Tensor positions_;  ///< [1, tokens, embedding]
+  torch::nn::ModuleList blocks_;
+  torch::nn::LayerNorm norm_;
+  torch::nn::Linear head_;
+};
+
+}  // namespace tasks::weather
