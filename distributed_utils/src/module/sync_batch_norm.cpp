@@ -5,6 +5,7 @@
 #include <torch/nn/functional/batchnorm.h>
 
 #include <array>
+#include <optional>
 
 #include "distributed_utils/collectives.hpp"
 
@@ -63,19 +64,20 @@ struct Running {
 };
 
 struct Normalize : torch::autograd::Function<Normalize> {
-  static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& weight,
-                        const Tensor& bias, const Running& running, double eps,
-                        const Group& group) {
+  static Tensor forward(AutogradContext* context, const Tensor& input,
+                        const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                        const Running& running, double eps, const Group& group) {
     const auto all = all_gather(statistics_here(input), group);
     const auto [mean, squares, count] = combined(all, input.size(1));
     follow(running.mean, mean, running.factor);
     follow(running.variance, squares / (count - 1).clamp_min(1), running.factor);
     const Tensor variance = squares / count;
-    context->save_for_backward({input, weight, mean, (variance + eps).rsqrt(), count});
+    context->save_for_backward(
+        {input, weight.value_or(Tensor()), mean, (variance + eps).rsqrt(), count});
     context->saved_data["group"] = group;
     if (input.numel() == 0) return at::empty_like(input);
-    const auto typed = [type = mean.scalar_type()](const Tensor& tensor) {
-      return tensor.defined() ? tensor.to(type) : tensor;
+    const auto typed = [type = mean.scalar_type()](const std::optional<Tensor>& tensor) {
+      return tensor ? std::optional(tensor->to(type)) : std::nullopt;
     };
     return at::batch_norm(input, typed(weight), typed(bias), mean, variance, /*training=*/false,
                           /*momentum=*/0, eps, /*cudnn_enabled=*/false);
@@ -139,8 +141,12 @@ Tensor SyncBatchNorm2dImpl::forward(const Tensor& input) {
         input, running_mean, running_var, weight, bias,
         is_training() || !options.track_running_stats(), factor, options.eps());
   }
-  return Normalize::apply(input, weight, bias, Running{running_mean, running_var, factor},
-                          options.eps(), group_or_world(group_));
+  const auto if_any = [](const Tensor& tensor) {
+    return tensor.defined() ? std::optional(tensor) : std::nullopt;
+  };
+  return Normalize::apply(input, if_any(weight), if_any(bias),
+                          Running{running_mean, running_var, factor}, options.eps(),
+                          group_or_world(group_));
 }
 
 void SyncBatchNorm2dImpl::_check_input_dim(const Tensor& input) {
