@@ -15,8 +15,8 @@ namespace {
 using torch::Tensor;
 
 /// Buffers of several types, one of them shared and one not contiguous.
-struct Net : torch::nn::Module {
-  explicit Net(int rank) {
+struct ManyBuffers : torch::nn::Module {
+  explicit ManyBuffers(int rank) {
     const double value = rank + 1;
     add("half", torch::full({2}, value, torch::kHalf));
     add("wide", torch::full({2, 3}, value, torch::kDouble).t());
@@ -39,7 +39,7 @@ TEST_P(SynchronizeBuffers, GivesAllRanksTheFirstsOrTheMean) {
   ranks::run(GetParam(), [] {
     const World world = setup();
     for (const auto how : {Buffers::first_rank, Buffers::mean}) {
-      const Net net(world.rank);
+      const ManyBuffers net(world.rank);
       synchronize_buffers(net, how);
       const auto buffers = net.named_buffers();
       const double value = how == Buffers::mean ? (world.world_size + 1) / 2.0 : 1;
@@ -56,13 +56,13 @@ TEST_P(SynchronizeBuffers, GivesAllRanksTheFirstsOrTheMean) {
 }
 
 TEST(SynchronizeBuffers, WithinAGroupAndWithoutAny) {
-  const Net serial(4);
+  const ManyBuffers serial(4);
   synchronize_buffers(serial, Buffers::mean);
   EXPECT_EQ(serial.named_buffers()["single"].item<double>(), 50);
   ranks::run(3, [] {
     const World world = setup();
     const auto group = new_group({2, 1});
-    const Net net(world.rank);
+    const ManyBuffers net(world.rank);
     if (group) synchronize_buffers(net, Buffers::first_rank, *group);
     EXPECT_EQ(net.named_buffers()["count"].item<int64_t>(), world.rank == 0 ? 7 : 9);
   });
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(Reducers, BatchNormUnderDdp, kEitherReducer, NameOfRedu
 TEST_P(BatchNormUnderDdp, AgreesWithPythons) {
   const std::vector<std::string> kinds = {"step",    "step", "evaluate", "step", "no_sync",
                                           "no_sync", "step", "evaluate", "step", "step"};
-  const auto python = oracle::json("batch_norm.py", kinds);
+  static const auto python = oracle::json("batch_norm.py", kinds);  // once for both reducers
   if (!python) GTEST_SKIP() << oracle::kMissing;
   ranks::run(2, [&] { train_as_python(kinds, *python); });
 }

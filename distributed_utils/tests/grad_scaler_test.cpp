@@ -23,7 +23,7 @@ using torch::Tensor;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Two numbers and their optimizer; the loss's gradient is what a test says.
-struct Pair {
+struct SmallModel {
   Tensor weight = torch::ones({2}).requires_grad_();
   torch::optim::SGD optimizer{{weight}, 0.5};
 
@@ -36,8 +36,8 @@ struct Pair {
 };
 
 /// The words of one step of the script.
-struct Line {
-  explicit Line(const std::string& text) {
+struct ScriptLine {
+  explicit ScriptLine(const std::string& text) {
     std::istringstream stream(text);
     std::string word;
     while (stream >> word) words.push_back(word);
@@ -56,7 +56,7 @@ struct Script {
   torch::optim::AdamW second{{other}, torch::optim::AdamWOptions(0.25)};
   GradScaler scaler{{.init_scale = 3 * 32768.0, .growth_factor = 4, .growth_interval = 3}};
 
-  bool step(const Line& line, int number) {
+  bool step(const ScriptLine& line, int number) {
     optimizer.zero_grad();
     second.zero_grad();
     const float in_second = line.has("second") ? line.value() : 0.5F;
@@ -88,7 +88,7 @@ TEST(GradScaler, AgreesWithPythons) {
   int number = 0, skipped = 0;
   for (const auto& expected : python->at("steps")) {
     const std::string text = expected.at("step");
-    const bool stepped = script.step(Line(text), number++);
+    const bool stepped = script.step(ScriptLine(text), number++);
     skipped += stepped ? 0 : 1;
     const std::string where = "after step " + std::to_string(number) + ", " + text;
     EXPECT_EQ(stepped, expected.at("stepped").get<bool>()) << where;
@@ -108,22 +108,22 @@ TEST(GradScaler, AgreesWithPythons) {
 }
 
 TEST(GradScaler, ScaleStaysANumber) {
-  Pair pair;
+  SmallModel small;
   GradScaler scaler({.init_scale = 1e38, .growth_factor = 1e3, .growth_interval = 1});
-  pair.backward(scaler, 1e-30F);
-  EXPECT_TRUE(scaler.step(pair.optimizer));
+  small.backward(scaler, 1e-30F);
+  EXPECT_TRUE(scaler.step(small.optimizer));
   scaler.update();
   EXPECT_EQ(static_cast<float>(scaler.get_scale()), 1e38F) << "it would have become infinite";
 }
 
 TEST(GradScaler, RefusesStepsOutOfOrder) {
-  Pair pair;
+  SmallModel small;
   GradScaler scaler;
   const auto refuses = [](auto call, const char* why) {
     EXPECT_THAT(call, ThrowsMessage<Error>(HasSubstr(why)));
   };
-  const auto unscale = [&] { scaler.unscale_(pair.optimizer); };
-  const auto step = [&] { scaler.step(pair.optimizer); };
+  const auto unscale = [&] { scaler.unscale_(small.optimizer); };
+  const auto step = [&] { scaler.step(small.optimizer); };
   refuses(unscale, "before the first scale()");
   refuses(step, "before the first scale()");
   refuses([&] { scaler.update(); }, "before the first scale()");
@@ -132,18 +132,18 @@ TEST(GradScaler, RefusesStepsOutOfOrder) {
   refuses(step, "has a gradient");
   scaler.update(8);
   refuses([&] { scaler.update(0); }, "more than 0");
-  refuses([&] { scaler.found_inf(pair.optimizer); }, "not looked at");
-  pair.backward(scaler, 3);
+  refuses([&] { scaler.found_inf(small.optimizer); }, "not looked at");
+  small.backward(scaler, 3);
   unscale();
-  EXPECT_EQ(pair.weight.grad()[0].item<float>(), 3);
+  EXPECT_EQ(small.weight.grad()[0].item<float>(), 3);
   refuses(unscale, "was called on this optimizer");
-  EXPECT_EQ(scaler.found_inf(pair.optimizer).item<float>(), 0);
+  EXPECT_EQ(scaler.found_inf(small.optimizer).item<float>(), 0);
   step();
-  EXPECT_EQ(pair.weight[0].item<float>(), -0.5F);
+  EXPECT_EQ(small.weight[0].item<float>(), -0.5F);
   refuses(unscale, "comes after step()");
   refuses(step, "was called on this optimizer");
   scaler.update();
-  pair.backward(scaler, 3);
+  small.backward(scaler, 3);
   unscale();
 }
 
@@ -163,15 +163,15 @@ TEST(GradScaler, RefusesHalfGradientsAndSillyOptions) {
 }
 
 TEST(GradScaler, DoesNothingIfNotEnabled) {
-  Pair pair;
+  SmallModel small;
   GradScaler scaler({.init_scale = -1, .enabled = false});
-  const Tensor loss = pair.loss(kInfinity);
+  const Tensor loss = small.loss(kInfinity);
   EXPECT_TRUE(scaler.scale(loss).is_same(loss));
   loss.backward();
-  scaler.unscale_(pair.optimizer);
-  scaler.unscale_(pair.optimizer);
-  EXPECT_TRUE(scaler.step(pair.optimizer));
-  EXPECT_FALSE(torch::isfinite(pair.weight).any().item<bool>());
+  scaler.unscale_(small.optimizer);
+  scaler.unscale_(small.optimizer);
+  EXPECT_TRUE(scaler.step(small.optimizer));
+  EXPECT_FALSE(torch::isfinite(small.weight).any().item<bool>());
   scaler.update();
   EXPECT_EQ(scaler.get_scale(), 1);
   EXPECT_TRUE(scaler.state_dict().empty());
@@ -180,14 +180,14 @@ TEST(GradScaler, DoesNothingIfNotEnabled) {
 
 TEST(GradScaler, StateSurvivesAFile) {
   const ranks::TemporaryFolder folder;
-  const auto step = [](Pair& pair, GradScaler& scaler, float slope) {
-    pair.backward(scaler, slope);
-    scaler.step(pair.optimizer);
+  const auto step = [](SmallModel& small, GradScaler& scaler, float slope) {
+    small.backward(scaler, slope);
+    scaler.step(small.optimizer);
     scaler.update();
   };
-  Pair pair, twin;
+  SmallModel small, twin;
   GradScaler scaler({.init_scale = 24, .growth_interval = 3});
-  for (const float slope : {1.0F, kInfinity, 2.0F, 3.0F}) step(pair, scaler, slope);
+  for (const float slope : {1.0F, kInfinity, 2.0F, 3.0F}) step(small, scaler, slope);
   save_file(scaler.state_dict(), folder / "scaler.safetensors");
   const StateDict state = load_file(folder / "scaler.safetensors");
   GradScaler fresh, used;
@@ -211,22 +211,22 @@ TEST(GradScaler, StateSurvivesAFile) {
 TEST(GradScaler, AllRanksSkipWhatOneCannotTake) {
   ranks::run(3, [] {
     const World world = setup();
-    Pair pair;
+    SmallModel small;
     GradScaler scaler({.init_scale = 16});
-    pair.backward(scaler, world.rank == 1 ? kInfinity : 1);
-    EXPECT_FALSE(scaler.step(pair.optimizer));
-    EXPECT_EQ(scaler.found_inf(pair.optimizer).item<float>(), 1);
+    small.backward(scaler, world.rank == 1 ? kInfinity : 1);
+    EXPECT_FALSE(scaler.step(small.optimizer));
+    EXPECT_EQ(scaler.found_inf(small.optimizer).item<float>(), 1);
     scaler.update();
     EXPECT_EQ(scaler.get_scale(), 8);
-    EXPECT_TRUE(torch::equal(pair.weight, torch::ones({2})));
+    EXPECT_TRUE(torch::equal(small.weight, torch::ones({2})));
     // A rank without gradients takes part; and without the agreement each decides for itself.
-    pair.optimizer.zero_grad();
-    if (world.rank != 2) scaler.scale(pair.loss(1)).backward();
-    EXPECT_TRUE(scaler.step(pair.optimizer));
+    small.optimizer.zero_grad();
+    if (world.rank != 2) scaler.scale(small.loss(1)).backward();
+    EXPECT_TRUE(scaler.step(small.optimizer));
     scaler.update();
     GradScaler alone({.agree = false});
-    pair.backward(alone, world.rank == 1 ? kInfinity : 1);
-    EXPECT_EQ(alone.step(pair.optimizer), world.rank != 1);
+    small.backward(alone, world.rank == 1 ? kInfinity : 1);
+    EXPECT_EQ(alone.step(small.optimizer), world.rank != 1);
   });
 }
 

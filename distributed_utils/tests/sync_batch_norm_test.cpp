@@ -16,11 +16,11 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 using torch::Tensor;
 
-constexpr double kTolerance = 1e-12;
+constexpr double kAlmost = 1e-12;
 constexpr int kChannels = 3;
 
 void expect_near(const Tensor& ours, const Tensor& expected, const std::string& what) {
-  EXPECT_TRUE(torch::allclose(ours, expected, kTolerance, kTolerance))
+  EXPECT_TRUE(torch::allclose(ours, expected, kAlmost, kAlmost))
       << what << ": " << ours << " and " << expected;
 }
 
@@ -93,28 +93,28 @@ void train_beside_whole(const Shares& shares, const torch::nn::BatchNormOptions&
 
 using torch::nn::BatchNormOptions;
 
-struct Case {
+struct NormCase {
   const char* name;
   Shares shares;
   BatchNormOptions options = BatchNormOptions(kChannels);
 };
 
-void PrintTo(const Case& one, std::ostream* stream) { *stream << one.name; }
+void PrintTo(const NormCase& one, std::ostream* stream) { *stream << one.name; }
 
-class SyncBatchNorm : public testing::TestWithParam<Case> {};
+class SyncBatchNorm : public testing::TestWithParam<NormCase> {};
 INSTANTIATE_TEST_SUITE_P(
     Cases, SyncBatchNorm,
     testing::Values(
-        Case{"One", {{4}}}, Case{"Two", {{4, 4}}}, Case{"Three", {{2, 2, 2}}},
-        Case{"Unequal", {{5, 1, 2}}}, Case{"OneHasNothing", {{3, 0}}},
-        Case{"OneSampleEach", {{1, 1}}},
-        Case{"NoMomentum", {{3, 2}}, BatchNormOptions(kChannels).momentum(std::nullopt)},
-        Case{"NoWeights", {{3, 2}}, BatchNormOptions(kChannels).affine(false).eps(0.5)},
-        Case{"NoBuffers", {{3, 2}}, BatchNormOptions(kChannels).track_running_stats(false)}),
+        NormCase{"One", {{4}}}, NormCase{"Two", {{4, 4}}}, NormCase{"Three", {{2, 2, 2}}},
+        NormCase{"Unequal", {{5, 1, 2}}}, NormCase{"OneHasNothing", {{3, 0}}},
+        NormCase{"OneSampleEach", {{1, 1}}},
+        NormCase{"NoMomentum", {{3, 2}}, BatchNormOptions(kChannels).momentum(std::nullopt)},
+        NormCase{"NoWeights", {{3, 2}}, BatchNormOptions(kChannels).affine(false).eps(0.5)},
+        NormCase{"NoBuffers", {{3, 2}}, BatchNormOptions(kChannels).track_running_stats(false)}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(SyncBatchNorm, RanksComputeWhatOneComputesOnAllSamples) {
-  const Case& one = GetParam();
+  const NormCase& one = GetParam();
   ranks::run(static_cast<int>(one.shares.counts.size()),
              [&] { train_beside_whole(one.shares, one.options); });
 }
@@ -180,7 +180,7 @@ TEST(SyncBatchNorm, TakesHalfInputs) {
 }
 
 /// Has norms where C++ models have them.
-struct Net : torch::nn::Module {
+struct NormsInPlaces : torch::nn::Module {
   Tensor forward(const Tensor& input) { return own->forward(layers->forward(input)).mean({2, 3}); }
   torch::nn::Sequential layers = register_module(
       "layers", torch::nn::Sequential(torch::nn::Conv2d(kChannels, kChannels, 1),
@@ -193,7 +193,7 @@ TEST(ConvertSyncBatchNorm, MakesRanksComputeAsOne) {
     const World world = setup();
     const auto make_net = [] {
       torch::manual_seed(1);
-      auto net = std::make_shared<Net>();
+      auto net = std::make_shared<NormsInPlaces>();
       net->own->synchronize(false);
       net->to(torch::kDouble);
       return net;

@@ -227,6 +227,20 @@ TEST_F(LanguageModelTest, MultipliesInBf16) {
   EXPECT_LT(largest_error(results(bf16), exact), 2 * error);
 }
 
+TEST_F(LanguageModelTest, MultipliesInFp16) {
+  const auto exact = results(options(small));
+  auto fp16 = options(small);
+  fp16.precision = torch::kFloat32;
+  fp16.products = Products::fp16;
+  const auto rounded = results(fp16);
+  for (const auto& tensor : rounded) EXPECT_EQ(tensor.dtype(), torch::kFloat32);
+  const double error = largest_error(rounded, exact);
+  EXPECT_GT(error, 1e-5);  // it did round
+  EXPECT_LT(error, 0.01);
+  fp16.fast.parts = {"norm"};
+  EXPECT_THROW(make_task(fp16), Error);
+}
+
 /// Of a step on each rank's own batch, by name; which DistributedDataParallel left to the model.
 std::map<std::string, torch::Tensor> averages(const Options& options, int rank, bool leaves_one) {
   torch::manual_seed(0);
