@@ -101,6 +101,10 @@ struct NormCase {
 
 void PrintTo(const NormCase& one, std::ostream* stream) { *stream << one.name; }
 
+struct NameOfCase {
+  std::string operator()(const auto& test) const { return test.param.name; }
+};
+
 class SyncBatchNorm : public testing::TestWithParam<NormCase> {};
 INSTANTIATE_TEST_SUITE_P(
     Cases, SyncBatchNorm,
@@ -111,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         NormCase{"NoMomentum", {{3, 2}}, BatchNormOptions(kChannels).momentum(std::nullopt)},
         NormCase{"NoWeights", {{3, 2}}, BatchNormOptions(kChannels).affine(false).eps(0.5)},
         NormCase{"NoBuffers", {{3, 2}}, BatchNormOptions(kChannels).track_running_stats(false)}),
-    [](const auto& info) { return info.param.name; });
+    NameOfCase());
 
 TEST_P(SyncBatchNorm, RanksComputeWhatOneComputesOnAllSamples) {
   const NormCase& one = GetParam();

@@ -22,8 +22,8 @@ class SyncBatchNorm2dImpl
     : public torch::nn::NormImplBase<2, SyncBatchNorm2dImpl, torch::nn::BatchNormOptions> {
  public:
   /// group: whose batches are one; empty: the world, if there is one when forward() is called.
-  explicit SyncBatchNorm2dImpl(const torch::nn::BatchNormOptions& options, const Group& group = {})
-      : NormImplBase(options), group_(group) {}
+  explicit SyncBatchNorm2dImpl(const torch::nn::BatchNormOptions& norm, const Group& group = {})
+      : NormImplBase(norm), group_(group) {}
   explicit SyncBatchNorm2dImpl(int64_t num_features)
       : SyncBatchNorm2dImpl(torch::nn::BatchNormOptions(num_features)) {}
 
