@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "data.hpp"
@@ -23,12 +24,22 @@ Entry entry();  // called by the table of tasks
 
 namespace {
 
+FastParts fast_parts_for(const Options& options) {
+  const auto asked = [&](std::string_view part) { return options.fast.has(part); };
+  if (options.products == Products::fp16 && std::ranges::any_of(fast_names(), asked)) {
+    throw Error(
+        "--precision fp16 with --fast: the language model's faster parts know no fp16; leave out "
+        "one of the two");
+  }
+  return fast_parts(options.fast);
+}
+
 class LanguageModel : public Task {
  public:
   LanguageModel(const Options& options, const Settings& settings)
       : Task(options.precision),
         products_(options.products),
-        fast_(fast_parts(options.fast)),
+        fast_(fast_parts_for(options)),
         batch_size_(options.batch_size),
         settings_(settings),
         data_(load_data(options, settings)) {
@@ -65,7 +76,7 @@ class LanguageModel : public Task {
                            .layers = settings_.layers,
                            .feed_forward = settings_.feed_forward,
                            .dropout = settings_.dropout,
-                           .bf16 = products_ == Products::bf16,
+                           .products = products_,
                            .copies = products_ == Products::bf16 ? copies_ : nullptr,
                            .unsorted_embedding = fast_.embedding,
                            .most_words = batch_size_ * settings_.sequence_length,
@@ -93,7 +104,8 @@ class LanguageModel : public Task {
   Loss compute_loss(const torch::Tensor& output, const Target& given) const override {
     const torch::Tensor& target = given;
     if (fast_.loss) return fast_loss(output, target);
-    const auto logits = products_ == Products::bf16 ? output.to(at::kFloat) : output;
+    const bool is_narrow = products_ == Products::bf16 || products_ == Products::fp16;
+    const auto logits = is_narrow ? output.to(at::kFloat) : output;
     const auto sum = at::cross_entropy_loss(logits.flatten(0, 1), target.flatten(), /*weight=*/{},
                                             at::Reduction::Sum);
     return {sum, given.count()};

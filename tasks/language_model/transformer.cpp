@@ -112,7 +112,7 @@ torch::Tensor sinusoidal_positions(int64_t positions, int64_t width) {
 }
 
 Transformer::Transformer(const TransformerOptions& options)
-    : autocast_(options.bf16 && !options.copies),
+    : autocast_(options.copies ? Products::as_stored : options.products),
       unsorted_embedding_(options.unsorted_embedding),
       most_words_(options.most_words),
       fused_norm_(options.fused_norm),

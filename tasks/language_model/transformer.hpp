@@ -21,7 +21,7 @@ struct TransformerOptions {
   int64_t layers = 0;
   int64_t feed_forward = 0;
   double dropout = 0;
-  bool bf16 = false;  ///< products in bf16, as under Python's autocast
+  Products products = Products::as_stored;  ///< bf16 or fp16: as under Python's autocast
   /// Given: products of these copies of the parameters, without autocast.
   std::shared_ptr<operators::NarrowCopies> copies = nullptr;
   bool unsorted_embedding = false;  ///< operators/embedding.hpp
@@ -37,7 +37,8 @@ torch::Tensor sinusoidal_positions(int64_t positions, int64_t width);
 
 /// Input: int64 [batch, sequence]; returns logits [batch, sequence, vocabulary]. The logits at a
 /// position depend on the words up to it, never on later ones. They are of the parameters' type, or
-/// bf16. Without the decoder: the hidden states that it makes logits of, [batch, sequence, width].
+/// of the products'. Without the decoder: the hidden states that it makes logits of, [batch,
+/// sequence, width].
 class Transformer : public Model, public distributed_utils::SelfSynchronized {
  public:
   explicit Transformer(const TransformerOptions& options);
@@ -49,7 +50,7 @@ class Transformer : public Model, public distributed_utils::SelfSynchronized {
  private:
   torch::Tensor compute(const Input& input) override;
 
-  bool autocast_;
+  Products autocast_;
   bool unsorted_embedding_;
   int64_t most_words_;
   bool fused_norm_;

@@ -2,12 +2,13 @@
 
 namespace tasks {
 
-Autocast::Autocast(at::DeviceType device, bool on) : device_(device), on_(on) {
+Autocast::Autocast(at::DeviceType device, Products products)
+    : device_(device), on_(products == Products::bf16 || products == Products::fp16) {
   if (!on_) return;
   was_enabled_ = at::autocast::is_autocast_enabled(device_);
   was_type_ = at::autocast::get_autocast_dtype(device_);
   at::autocast::set_autocast_enabled(device_, true);
-  at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+  at::autocast::set_autocast_dtype(device_, products == Products::fp16 ? at::kHalf : at::kBFloat16);
   at::autocast::increment_nesting();
 }
 

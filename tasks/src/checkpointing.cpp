@@ -22,6 +22,30 @@ namespace {
 std::string metric_name(size_t number) { return fmt::format("best_metric_{}", number); }
 std::string metric_value(size_t number) { return fmt::format("best_metric_{}_value", number); }
 
+// Of a GradScaler's state, whole or real, under the same names.
+std::string scaler_name(const std::string& name) { return "grad_scaler." + name; }
+
+void put_state(const du::GradScaler& scaler, du::Scalars& into) {
+  for (const auto& [name, value] : scaler.state_dict()) {
+    if (value.is_floating_point()) {
+      into[scaler_name(name)] = value.item<double>();
+    } else {
+      into[scaler_name(name)] = value.item<int64_t>();
+    }
+  }
+}
+
+void take_state(const du::Checkpoint& checkpoint, du::GradScaler& scaler) {
+  du::StateDict state = scaler.state_dict();
+  for (auto& [name, value] : state) {
+    if (!checkpoint.contains(scaler_name(name))) return;
+    value = value.is_floating_point()
+                ? torch::scalar_tensor(checkpoint.get(scaler_name(name), 0.0), value.options())
+                : torch::scalar_tensor(checkpoint.get(scaler_name(name), 0), value.options());
+  }
+  scaler.load_state_dict(state);
+}
+
 Score best_of(const du::Checkpoint& checkpoint, const Score& otherwise) {
   if (!checkpoint) return otherwise;
   std::vector<std::pair<std::string, double>> metrics;
@@ -46,9 +70,10 @@ struct Checkpointing::State {
   torch::optim::Optimizer* optimizer = nullptr;
   Progress* progress = nullptr;
   Score* best = nullptr;
-  int64_t epoch = -1;    // that runs, from 0
-  int64_t position = 0;  // samples that all ranks together have taken of it
-  int64_t samples = 0;   // in the training split
+  du::GradScaler* scaler = nullptr;  // null: the trainer has none
+  int64_t epoch = -1;                // that runs, from 0
+  int64_t position = 0;              // samples that all ranks together have taken of it
+  int64_t samples = 0;               // in the training split
 
   void check_is_same_run() const;
   void save(const torch::Tensor& totals);
@@ -81,6 +106,7 @@ void Checkpointing::State::save(const torch::Tensor& totals) {
     scalars[metric_name(i)] = name;
     scalars[metric_value(i)] = value;
   }
+  if (scaler != nullptr) put_state(*scaler, scalars);
   checkpoints.save(progress->steps(), *model, *optimizer, scalars, {{"totals", totals}});
   phases::checkpoint_ends();
 }
@@ -121,6 +147,11 @@ int64_t Checkpointing::restore(torch::nn::Module& model, torch::optim::Optimizer
   const int64_t epoch = state.start.get("epoch", 0);
   state.epoch = epoch - 1;
   return epoch;
+}
+
+void Checkpointing::keep(du::GradScaler& scaler) {
+  state_->scaler = &scaler;
+  if (state_->start) take_state(state_->start, scaler);
 }
 
 torch::Tensor Checkpointing::begin_epoch(const torch::Tensor& no_totals) {

@@ -24,12 +24,14 @@ void set_batch_size(Options& options, const Value& value) {
 
 void set_precision(Options& options, const Value& value) {
   const std::string& text = value.text;
-  if (text != "fp32" && text != "tf32" && text != "bf16" && text != "fp64") {
-    throw Error(fmt::format("{}: '{}' is none of fp32, tf32, bf16 and fp64", value.where, text));
+  if (text != "fp32" && text != "tf32" && text != "bf16" && text != "fp16" && text != "fp64") {
+    throw Error(
+        fmt::format("{}: '{}' is none of fp32, tf32, bf16, fp16 and fp64", value.where, text));
   }
   options.precision = text == "fp64" ? torch::kFloat64 : torch::kFloat32;
   options.products = text == "tf32"   ? Products::tf32
                      : text == "bf16" ? Products::bf16
+                     : text == "fp16" ? Products::fp16
                                       : Products::as_stored;
 }
 
@@ -96,7 +98,7 @@ constexpr std::array rows{
     OptionRow{"max-steps", "N", "0", "optimizer steps in all; 0: no limit", set_max_steps},
     OptionRow{"batch-size", "N", "", "samples per rank and step", set_batch_size},
     OptionRow{"precision", "PRECISION", "fp32",
-              "fp32, fp64, or fp32 with products in tf32 (GPUs) or bf16", set_precision},
+              "fp32, fp64, or fp32 with products in tf32 (GPUs), bf16 or fp16", set_precision},
     OptionRow{"fast", "[=PARTS]", "none",
               "faster parts: all, or some of graph and the task's own, with commas between",
               set_fast},

@@ -3,6 +3,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <csignal>
 
 #include "errors.hpp"
@@ -90,6 +91,53 @@ TEST_F(CheckpointingTest, EverythingThatARunHasIsThereAgain) {
   run.sampler.reset();
   EXPECT_EQ(run.sampler.next(samples)->size(), samples - 2 * 4);
   EXPECT_EQ(run.checkpoints.begin_epoch(no_totals).sum().item<double>(), 0);
+}
+
+/// A scaler after so many steps, the first of which was skipped.
+distributed_utils::GradScaler scaler_after(int steps) {
+  distributed_utils::GradScaler scaler({.init_scale = 640, .growth_interval = 7});
+  auto weight = torch::ones({1}).requires_grad_();
+  torch::optim::SGD optimizer({weight}, 0.5);
+  for (int step = 0; step < steps; ++step) {
+    optimizer.zero_grad();
+    scaler.scale((weight * (step == 0 ? INFINITY : 1)).sum()).backward();
+    scaler.step(optimizer);
+    scaler.update();
+  }
+  return scaler;
+}
+
+TEST_F(CheckpointingTest, KeepsAScalersStateIfAsked) {
+  auto scaler = scaler_after(4), fresh = scaler_after(0);
+  const auto take_three_steps = [&](Trainer& run) {
+    run.restore();
+    auto totals = run.checkpoints.begin_epoch(no_totals);
+    for (int step = 0; step < 3; ++step) run.step(totals);
+  };
+  {
+    Trainer run(options);
+    run.checkpoints.keep(scaler);
+    EXPECT_EQ(scaler.get_scale(), 320) << "a run that starts anew leaves it alone";
+    take_three_steps(run);
+  }
+  options.resume = true;
+  Trainer run(options);
+  run.checkpoints.keep(fresh);
+  EXPECT_EQ(fresh.get_scale(), 320);
+  EXPECT_EQ(fresh.get_growth_tracker(), 3);
+  EXPECT_EQ(fresh.state_dict().at("growth_interval").item<int64_t>(), 7);
+  options.resume = false;
+  options.output = folder.path() / "without";
+  std::filesystem::create_directories(options.output);
+  {
+    Trainer without(options);
+    take_three_steps(without);
+  }
+  options.resume = true;
+  Trainer late(options);
+  auto unchanged = scaler_after(1);
+  late.checkpoints.keep(unchanged);
+  EXPECT_EQ(unchanged.get_scale(), 320) << "the run that was saved had none";
 }
 
 TEST_F(CheckpointingTest, PositionsCountFromTheStartOfTheirOwnEpoch) {

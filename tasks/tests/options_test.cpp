@@ -71,12 +71,15 @@ TEST(Options, OfTheCommandLineComeBeforeTheConfigurations) {
 
 TEST(Options, PrecisionsAreOfParametersAndOfProducts) {
   const auto of = [](const char* name) {
-    const auto options = parse({"--config", "laptop", "--precision", name});
+    const auto options = parse({"--config", "laptop", "--precision", name}, {.scales = true});
     return std::pair(options.precision, options.products);
   };
   EXPECT_EQ(of("fp32"), std::pair(torch::kFloat32, Products::as_stored));
   EXPECT_EQ(of("tf32"), std::pair(torch::kFloat32, Products::tf32));
   EXPECT_EQ(of("bf16"), std::pair(torch::kFloat32, Products::bf16));
+  EXPECT_EQ(of("fp16"), std::pair(torch::kFloat32, Products::fp16));
+  EXPECT_THAT(error_of_arguments({"--config", "laptop", "--precision", "fp16"}),
+              HasSubstr("this trainer does not scale its loss; take bf16"));
   EXPECT_EQ(of("fp64"), std::pair(torch::kFloat64, Products::as_stored));
 }
 
@@ -139,7 +142,7 @@ TEST(Options, ValuesOutOfRangeAreRefusedByName) {
       {"--epochs", "3x"},      {"--batch-size", "0"},
       {"--batch-size", "1.5"}, {"--max-steps", "-1"},
       {"--seed", "-1"},        {"--threads", "-1"},
-      {"--precision", "fp16"}, {"--device", "gpu"},
+      {"--precision", "fp8"},  {"--device", "gpu"},
       {"--device", "cuda:x"},  {"--device", "cuda:-1"},
       {"--device", "cuda:1 "}, {"--backend", "mpi"},
       {"--output", ""},        {"--seed", "9223372036854775808"}};

@@ -26,8 +26,11 @@ struct DistributedDataParallelOptions {
   Group group = {};                      ///< whose ranks average; empty: the world
   int64_t bucket_cap_bytes = 25 << 20;   ///< gradients travel in buckets of about this size
   int64_t first_bucket_bytes = 1 << 20;  ///< the first is smaller, so that traffic starts early
-  bool broadcast_buffers = true;         ///< rank 0's buffers to all before each training forward
-  bool find_unused_parameters = false;   ///< for models whose forward leaves parameters out
+  /// Rank 0's buffers go to all before each training forward, as in Python: but for one that
+  /// follows another under no_sync(). Between two of them each rank's are its own (see
+  /// buffers.hpp).
+  bool broadcast_buffers = true;
+  bool find_unused_parameters = false;  ///< for models whose forward leaves parameters out
   /// Gradients live in c10d's buckets, as views of them, which LibTorch's Optimizer::zero_grad
   /// refuses; call zero_grad of the DistributedDataParallel instead. As in Python; here it saves
   /// nothing, since gradients travel without buckets anyhow.
@@ -102,7 +105,9 @@ class DistributedDataParallelBase : public torch::nn::Module, public Placed {
   bool needs_outputs() const;
 
  private:
+  bool trains() const;
   bool communicates() const;
+  void broadcast_buffers();
 
   struct State;
   std::shared_ptr<torch::nn::Module> wrapped_;

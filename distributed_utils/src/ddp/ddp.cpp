@@ -105,6 +105,7 @@ struct DistributedDataParallelBase::State {
   std::vector<at::Tensor> synchronized;  // by modules: parameters and buffers
   detail::Buckets buckets;               // the reducer's, at first, or given
   bool has_hook = false, has_begun = false;
+  bool buffers_are_due = true;  // as in Python: at first, and after a forward that synchronizes
   // Both null if no parameter is averaged, and in a group of one rank, whose average is its
   // own gradient: going through the buckets would cost some 10 us a parameter and change no bit.
   std::shared_ptr<detail::Reducer> reducer;
@@ -144,18 +145,24 @@ DistributedDataParallelBase::DistributedDataParallelBase(
 
 DistributedDataParallelBase::~DistributedDataParallelBase() = default;
 
-bool DistributedDataParallelBase::communicates() const {
-  return state_->group->getSize() > 1 && torch::GradMode::is_enabled() && synchronizes_;
+bool DistributedDataParallelBase::trains() const {
+  return state_->group->getSize() > 1 && torch::GradMode::is_enabled();
 }
 
+bool DistributedDataParallelBase::communicates() const { return trains() && synchronizes_; }
+
 void DistributedDataParallelBase::before_forward() {
-  if (!communicates()) return;
-  state_->has_begun = true;
-  if (state_->reducer) {
+  if (!trains()) return;
+  state_->has_begun |= synchronizes_;
+  if (synchronizes_ && state_->reducer) {
     state_->reducer->settle_buckets();
     state_->reducer->prepare_for_forward();
   }
-  if (!state_->options.broadcast_buffers) return;
+  if (state_->options.broadcast_buffers && state_->buffers_are_due) broadcast_buffers();
+  state_->buffers_are_due = synchronizes_;
+}
+
+void DistributedDataParallelBase::broadcast_buffers() {
   std::vector<at::Tensor> buffers;
   for (const auto& buffer : wrapped_->buffers()) {
     if (!contains(state_->synchronized, buffer)) buffers.push_back(buffer);

@@ -1,15 +1,19 @@
 #pragma once
-/// Mixed precision as Python's torch.autocast: parameters stay fp32, what multiplies them is bf16.
+/// Mixed precision as Python's torch.autocast: parameters stay fp32, what multiplies them is bf16
+/// or fp16.
 #include <ATen/autocast_mode.h>
+
+#include "tasks/options.hpp"
 
 namespace tasks {
 
-/// While one lives with `on`, this thread's products on `device` are those of bf16 copies; sums
-/// that need it (losses, softmax, layer norms) stay fp32. Which operators do which:
+/// While one lives with Products::bf16 or fp16, this thread's products on `device` are those of
+/// copies of that type; sums that need it (losses, softmax, layer norms) stay fp32. With other
+/// products it changes nothing. Which operators do which:
 /// https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
 class Autocast {
  public:
-  Autocast(at::DeviceType device, bool on);
+  Autocast(at::DeviceType device, Products products);
   ~Autocast();
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;

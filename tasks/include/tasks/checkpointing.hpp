@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "distributed_utils/grad_scaler.hpp"
 #include "distributed_utils/sampler.hpp"
 #include "tasks/options.hpp"
 #include "tasks/progress.hpp"
@@ -45,6 +46,11 @@ class Checkpointing {
   /// seed or other data.
   int64_t restore(torch::nn::Module& model, torch::optim::Optimizer& optimizer, Schedule& schedule,
                   distributed_utils::DistributedSampler& sampler, Progress& progress, Score& best);
+
+  /// From now on checkpoints hold the scaler's state, too. A resumed run's scaler becomes what it
+  /// was when the run was saved; where the run had none, it stays as it is. To be called before
+  /// restore(), and on all ranks; `scaler` is kept. Only for trainers that scale their loss.
+  void keep(distributed_utils::GradScaler& scaler);
 
   /// What to add the epoch's Loss::totals() to: the task's no_totals(); where an epoch is resumed
   /// in its midst, what was added up before.

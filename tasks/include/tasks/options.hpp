@@ -22,7 +22,9 @@ class Error : public std::runtime_error {
 
 /// How matrices are multiplied whose elements are fp32. tf32: operands are rounded to 10 bits of
 /// mantissa inside the GPU; CPUs multiply as ever. bf16: operands are rounded to 7 bits, in memory.
-enum class Products { as_stored, tf32, bf16 };
+/// fp16: to 10 bits, in memory, and what is beyond 65504 or below 6e-8 is lost, so that the loss
+/// must be scaled: see distributed_utils/grad_scaler.hpp.
+enum class Products { as_stored, tf32, bf16, fp16 };
 
 /// What --fast asks for: parts that trade a shorter source for speed; results stay the same but for
 /// rounding. A task names its own (Entry::fast); "graph" is a trainer's: a whole step as one CUDA
@@ -59,6 +61,7 @@ struct Options {
 struct Abilities {
   bool checkpoints = false;  ///< it has a Checkpointing (see checkpointing.hpp)
   bool graphs = false;       ///< its steps are a StepGraph's (see step_graph.hpp)
+  bool scales = false;       ///< it has a GradScaler, without which nothing is trained in fp16
 };
 
 /// Options from the command line over those of the configuration file over the defaults. --help

@@ -170,8 +170,9 @@ TEST_F(LanguageModelTest, RefusesSettingsThatDoNotFit) {
               HasSubstr("mine.yaml:2: dropout"));
 }
 
-// Loss and gradients of one batch, in any precision with the weights that fp32 draws.
-std::vector<torch::Tensor> results(const Options& options) {
+// Loss and gradients of one batch, in any precision with the weights that fp32 draws. The gradients
+// are those of the loss times `scale`, divided by it again.
+std::vector<torch::Tensor> results(const Options& options, double scale = 1) {
   auto drawn = options;
   drawn.precision = torch::kFloat32;
   torch::manual_seed(0);
@@ -185,9 +186,9 @@ std::vector<torch::Tensor> results(const Options& options) {
   auto dataset = task->dataset("train");
   const auto batch = dataset.get_batch(std::vector<size_t>{5, 3, 400});
   const auto loss = task->loss(model->forward(batch.input), batch.target);
-  loss.mean().backward();
+  (loss.mean() * scale).backward();
   std::vector<torch::Tensor> all{loss.sum.detach()};
-  for (const auto& parameter : model->parameters()) all.push_back(parameter.grad());
+  for (const auto& parameter : model->parameters()) all.push_back(parameter.grad() / scale);
   return all;
 }
 
@@ -225,6 +226,21 @@ TEST_F(LanguageModelTest, MultipliesInBf16) {
   EXPECT_LT(error, 0.05);
   bf16.fast.parts = {"loss", "optimizer", "embedding", "attention", "norm", "relu"};
   EXPECT_LT(largest_error(results(bf16), exact), 2 * error);
+}
+
+TEST_F(LanguageModelTest, MultipliesInFp16IfItsLossIsScaled) {
+  const auto exact = results(options(small));
+  auto fp16 = options(small);
+  fp16.precision = torch::kFloat32;
+  fp16.products = Products::fp16;
+  const auto rounded = results(fp16, 1024);
+  for (const auto& tensor : rounded) EXPECT_EQ(tensor.dtype(), torch::kFloat32);
+  const double error = largest_error(rounded, exact);
+  EXPECT_GT(error, 1e-5);  // it did round
+  EXPECT_LT(error, 0.005);
+  EXPECT_GT(largest_error(results(fp16), exact), 2 * error) << "small gradients are lost";
+  fp16.fast.parts = {"norm"};
+  EXPECT_THROW(make_task(fp16), Error);
 }
 
 /// Of a step on each rank's own batch, by name; which DistributedDataParallel left to the model.
