@@ -82,7 +82,7 @@ apt_packages() {
     names+=("libclang-rt-${version:-14}-dev")
   fi
   if [ "$tests" = ON ]; then
-    names+=(libgtest-dev libgmock-dev libbenchmark-dev libhdf5-dev)
+    names+=(libgtest-dev libgmock-dev libbenchmark-dev libhdf5-dev libturbojpeg0-dev)
   fi
   apt_missing "${names[@]}" ${used_by_tests[@]+"${used_by_tests[@]}"}
   if [ ${#missing[@]} != 0 ] && [ "$(id -u)" != 0 ]; then
