@@ -235,7 +235,7 @@ TEST_F(LanguageModelTest, MultipliesInFp16) {
   const auto rounded = results(fp16);
   for (const auto& tensor : rounded) EXPECT_EQ(tensor.dtype(), torch::kFloat32);
   EXPECT_LT(largest_error(rounded, exact), 0.05);  // a ReLU near zero may turn
-  // The decoder's bias is behind all of them; bf16, of three bits less, is eight times as far off.
+  // The decoder's bias is behind all of them; bf16, of three bits less, is beyond this bound.
   const double error = largest_error({rounded.back()}, {exact.back()});
   EXPECT_GT(error, 1e-5);  // it did round
   EXPECT_LT(error, 1e-3);
