@@ -9,6 +9,7 @@
 #include "pictures.hpp"
 #include "prepared.hpp"
 #include "settings.hpp"
+#include "tasks/autocast.hpp"
 #include "tasks/recorded.hpp"
 #include "tasks/registry.hpp"
 
@@ -38,7 +39,7 @@ class Images : public Task {
         settings_(settings),
         folders_(find_pictures(options.data ? *options.data : built_in_pictures(settings.breeds))) {
     settings_.model.classes = static_cast<int64_t>(folders_.classes.size());
-    settings_.model.bf16 = options.products == Products::bf16;
+    settings_.model.products = options.products;
     baselines_.emplace_back("chance", std::log(double(settings_.model.classes)));
     if (!options.data) {
       const auto best = best_possible(settings_.breeds.spread);
@@ -86,7 +87,7 @@ class Images : public Task {
 
   // output: logits [batch, classes]; target: int64 [batch].
   Loss compute_loss(const torch::Tensor& output, const Target& target) const override {
-    const auto logits = settings_.model.bf16 ? output.to(at::kFloat) : output;
+    const auto logits = are_narrow(settings_.model.products) ? output.to(at::kFloat) : output;
     return {at::cross_entropy_loss(logits, target, /*weight=*/{}, at::Reduction::Sum),
             target.count()};
   }

@@ -93,7 +93,7 @@ void lay_out_channels_last(nn::Module& model) {
 
 }  // namespace
 
-XResNet::XResNet(const XResNetOptions& options) : bf16_(options.bf16) {
+XResNet::XResNet(const XResNetOptions& options) : products_(options.products) {
   const int64_t width = options.width, expansion = options.bottleneck ? 4 : 1;
   layers_->push_back(convolution(3, width / 2, 3, 2));
   layers_->push_back(convolution(width / 2, width / 2, 3));
@@ -119,7 +119,7 @@ XResNet::XResNet(const XResNetOptions& options) : bf16_(options.bf16) {
 
 torch::Tensor XResNet::compute(const Input& input) {
   const torch::Tensor& pictures = input;
-  const Autocast autocast(pictures.device().type(), bf16_);
+  const Autocast autocast(pictures.device().type(), products_);
   return layers_->forward(pictures);
 }
 

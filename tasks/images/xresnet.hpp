@@ -16,7 +16,7 @@ struct XResNetOptions {
   std::vector<int64_t> layers{3, 4, 6, 3};  ///< blocks of each stage; each has twice the channels
   bool bottleneck = true;                   ///< blocks of 1x1, 3x3, 1x1, with 4 times the channels
   bool channels_last = false;               ///< weights lie as cuDNN's fastest kernels want them
-  bool bf16 = false;                        ///< products of bf16 copies; weights stay fp32
+  Products products = Products::as_stored;  ///< bf16, fp16: products of copies; weights stay fp32
 };
 
 /// A Sequential that may be part of another one, which torch's may not.
@@ -35,7 +35,7 @@ class XResNet : public Model {
  private:
   torch::Tensor compute(const Input& input) override;
 
-  bool bf16_;
+  Products products_;
   torch::nn::Sequential layers_;
 };
 

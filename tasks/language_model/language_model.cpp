@@ -11,6 +11,7 @@
 #include "operators/linear_cross_entropy.hpp"
 #include "operators/narrow_copies.hpp"
 #include "settings.hpp"
+#include "tasks/autocast.hpp"
 #include "tasks/recorded.hpp"
 #include "tasks/registry.hpp"
 #include "transformer.hpp"
@@ -104,8 +105,7 @@ class LanguageModel : public Task {
   Loss compute_loss(const torch::Tensor& output, const Target& given) const override {
     const torch::Tensor& target = given;
     if (fast_.loss) return fast_loss(output, target);
-    const bool is_narrow = products_ == Products::bf16 || products_ == Products::fp16;
-    const auto logits = is_narrow ? output.to(at::kFloat) : output;
+    const auto logits = are_narrow(products_) ? output.to(at::kFloat) : output;
     const auto sum = at::cross_entropy_loss(logits.flatten(0, 1), target.flatten(), /*weight=*/{},
                                             at::Reduction::Sum);
     return {sum, given.count()};

@@ -3,7 +3,7 @@
 namespace tasks {
 
 Autocast::Autocast(at::DeviceType device, Products products)
-    : device_(device), on_(products == Products::bf16 || products == Products::fp16) {
+    : device_(device), on_(are_narrow(products)) {
   if (!on_) return;
   was_enabled_ = at::autocast::is_autocast_enabled(device_);
   was_type_ = at::autocast::get_autocast_dtype(device_);

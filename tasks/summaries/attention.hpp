@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "tasks/options.hpp"
+
 namespace tasks::summaries {
 
 struct TransformerOptions {
@@ -21,7 +23,7 @@ struct TransformerOptions {
   int64_t longest = 0;  ///< source or target; T5 needs none
   double dropout = 0;
   bool t5 = false;
-  bool bf16 = false;  ///< products in bf16, as under Python's autocast
+  Products products = Products::as_stored;  ///< bf16 or fp16: as under Python's autocast
 };
 
 /// What divides by the root of the mean square (T5), after taking the mean away and before adding a

@@ -9,6 +9,7 @@
 #include "clipped_adamw.hpp"
 #include "data.hpp"
 #include "settings.hpp"
+#include "tasks/autocast.hpp"
 #include "tasks/recorded.hpp"
 #include "tasks/registry.hpp"
 #include "transformer.hpp"
@@ -28,7 +29,7 @@ class Summaries : public Task {
       : Task(options.precision), settings_(settings), data_(load_data(options, settings)) {
     const auto words = data_.vocabulary->size();
     settings_.model.vocabulary = words;
-    settings_.model.bf16 = options.products == Products::bf16;
+    settings_.model.products = options.products;
     if (settings.weights) {
       weights_.emplace(*settings.weights);
       settings_.model.vocabulary = weights_->vocabulary();
@@ -84,8 +85,7 @@ class Summaries : public Task {
   // output: logits [samples, target, vocabulary]; target: int64 [samples, target]. What pads has no
   // part in the sum, nor in the count.
   Loss compute_loss(const torch::Tensor& output, const Target& target) const override {
-    const auto logits =
-        output.scalar_type() == torch::kBFloat16 ? output.to(torch::kFloat) : output;
+    const auto logits = are_narrow(settings_.model.products) ? output.to(torch::kFloat) : output;
     const auto sum = at::cross_entropy_loss(logits.flatten(0, 1), target.tensor().flatten(),
                                             /*weight=*/{}, at::Reduction::Sum, kPad);
     return {sum, target.count()};

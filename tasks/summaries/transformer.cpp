@@ -169,13 +169,13 @@ torch::Tensor EncoderDecoder::mask_of(const torch::Tensor& documents) const {
 }
 
 torch::Tensor EncoderDecoder::encode(const torch::Tensor& documents) {
-  const Autocast autocast(documents.device().type(), options_.bf16);
+  const Autocast autocast(documents.device().type(), options_.products);
   return encoder_->forward(embed(documents), {}, mask_of(documents));
 }
 
 torch::Tensor EncoderDecoder::decode(const torch::Tensor& told, const torch::Tensor& encoded,
                                      const torch::Tensor& documents) {
-  const Autocast autocast(documents.device().type(), options_.bf16);
+  const Autocast autocast(documents.device().type(), options_.products);
   auto hidden = decoder_->forward(embed(told), encoded, mask_of(documents));
   if (options_.t5) hidden = hidden * (1 / std::sqrt(double(options_.width)));
   return at::linear(hidden, shared_->weight);

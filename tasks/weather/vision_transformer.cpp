@@ -101,7 +101,7 @@ VisionTransformer::VisionTransformer(const VisionTransformerOptions& options)
 
 torch::Tensor VisionTransformer::compute(const Input& input) {
   const torch::Tensor& fields = input;
-  const Autocast autocast(fields.device().type(), options_.bf16);
+  const Autocast autocast(fields.device().type(), options_.products);
   auto tokens = patches_(fields).flatten(2).transpose(1, 2) + positions_;
   for (const auto& block : *blocks_) tokens = block->as<Block>()->forward(tokens);
   const auto [p, rows] = std::pair(options_.patch, options_.height / options_.patch);

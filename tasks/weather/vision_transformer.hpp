@@ -20,11 +20,11 @@ struct VisionTransformerOptions {
   int64_t embedding = 0;          ///< a token's length, a multiple of heads
   int64_t heads = 0;
   int64_t layers = 0;
-  bool bf16 = false;  ///< products in bf16, as under Python's autocast
+  Products products = Products::as_stored;  ///< bf16 or fp16: as under Python's autocast
 };
 
 /// Input: [batch, channels, height, width]; returns the same shape, of the parameters' type or
-/// bf16.
+/// the products'.
 class VisionTransformer : public Model {
  public:
   explicit VisionTransformer(const VisionTransformerOptions& options);

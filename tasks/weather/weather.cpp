@@ -9,6 +9,7 @@
 #include "measures.hpp"
 #include "operators/adamw.hpp"
 #include "settings.hpp"
+#include "tasks/autocast.hpp"
 #include "tasks/recorded.hpp"
 #include "tasks/registry.hpp"
 #include "vision_transformer.hpp"
@@ -26,7 +27,7 @@ class Weather : public Task {
   Weather(const Options& options, const Settings& settings)
       : Task(options.precision),
         type_(options.precision),
-        bf16_(options.products == Products::bf16),
+        products_(options.products),
         settings_(settings) {
     if (options.data) {
       folder_ = *options.data;
@@ -82,7 +83,7 @@ class Weather : public Task {
                                  .embedding = settings_.embedding,
                                  .heads = settings_.heads,
                                  .layers = settings_.layers,
-                                 .bf16 = bf16_});
+                                 .products = products_});
   }
 
   // Adam: AdamW without the decay.
@@ -110,7 +111,7 @@ class Weather : public Task {
   }
 
   Loss compute_loss(const torch::Tensor& output, const Target& target) const override {
-    const auto forecast = bf16_ ? output.to(torch::kFloat) : output;
+    const auto forecast = are_narrow(products_) ? output.to(torch::kFloat) : output;
     return {relative_errors(forecast, target).sum(), target.count()};
   }
 
@@ -122,7 +123,7 @@ class Weather : public Task {
   }
 
   torch::Dtype type_;
-  bool bf16_;
+  Products products_;
   Settings settings_;
   std::filesystem::path folder_;
   int64_t channels_ = 0, height_ = 0, width_ = 0;

@@ -101,7 +101,7 @@ TEST(XResNet, GivesTheSameWhereChannelsAreLast) {
 }
 
 TEST(XResNet, MultipliesBf16CopiesOnRequest) {
-  XResNet model({.width = 8, .layers = {1, 1}, .bf16 = true});
+  XResNet model({.width = 8, .layers = {1, 1}, .products = Products::bf16});
   EXPECT_EQ(model.forward(torch::randn({4, 3, 32, 32})).dtype(), torch::kBFloat16);
   EXPECT_EQ(model.parameters()[0].dtype(), torch::kFloat);
 }

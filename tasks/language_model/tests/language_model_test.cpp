@@ -170,9 +170,8 @@ TEST_F(LanguageModelTest, RefusesSettingsThatDoNotFit) {
               HasSubstr("mine.yaml:2: dropout"));
 }
 
-// Loss and gradients of one batch, in any precision with the weights that fp32 draws. The gradients
-// are those of the loss times `scale`, divided by it again.
-std::vector<torch::Tensor> results(const Options& options, double scale = 1) {
+// Loss and gradients of one batch, in any precision with the weights that fp32 draws.
+std::vector<torch::Tensor> results(const Options& options) {
   auto drawn = options;
   drawn.precision = torch::kFloat32;
   torch::manual_seed(0);
@@ -186,9 +185,9 @@ std::vector<torch::Tensor> results(const Options& options, double scale = 1) {
   auto dataset = task->dataset("train");
   const auto batch = dataset.get_batch(std::vector<size_t>{5, 3, 400});
   const auto loss = task->loss(model->forward(batch.input), batch.target);
-  (loss.mean() * scale).backward();
+  loss.mean().backward();
   std::vector<torch::Tensor> all{loss.sum.detach()};
-  for (const auto& parameter : model->parameters()) all.push_back(parameter.grad() / scale);
+  for (const auto& parameter : model->parameters()) all.push_back(parameter.grad());
   return all;
 }
 
@@ -228,17 +227,18 @@ TEST_F(LanguageModelTest, MultipliesInBf16) {
   EXPECT_LT(largest_error(results(bf16), exact), 2 * error);
 }
 
-TEST_F(LanguageModelTest, MultipliesInFp16IfItsLossIsScaled) {
+TEST_F(LanguageModelTest, MultipliesInFp16) {
   const auto exact = results(options(small));
   auto fp16 = options(small);
   fp16.precision = torch::kFloat32;
   fp16.products = Products::fp16;
-  const auto rounded = results(fp16, 1024);
+  const auto rounded = results(fp16);
   for (const auto& tensor : rounded) EXPECT_EQ(tensor.dtype(), torch::kFloat32);
-  const double error = largest_error(rounded, exact);
+  EXPECT_LT(largest_error(rounded, exact), 0.05);  // a ReLU near zero may turn
+  // The decoder's bias is behind all of them; bf16, of three bits less, is beyond this bound.
+  const double error = largest_error({rounded.back()}, {exact.back()});
   EXPECT_GT(error, 1e-5);  // it did round
-  EXPECT_LT(error, 0.005);
-  EXPECT_GT(largest_error(results(fp16), exact), 2 * error) << "small gradients are lost";
+  EXPECT_LT(error, 1e-3);
   fp16.fast.parts = {"norm"};
   EXPECT_THROW(make_task(fp16), Error);
 }

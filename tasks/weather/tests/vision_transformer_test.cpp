@@ -106,7 +106,7 @@ TEST(VisionTransformer, ComputesInBf16OnRequest) {
                            .embedding = 8,
                            .heads = 2,
                            .layers = 1,
-                           .bf16 = true});
+                           .products = Products::bf16});
   const auto output = model.forward(torch::randn({3, 2, 4, 8}));
   EXPECT_EQ(output.sizes(), (std::vector<int64_t>{3, 2, 4, 8}));
   EXPECT_EQ(output.dtype(), torch::kBFloat16);
