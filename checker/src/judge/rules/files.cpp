@@ -57,7 +57,9 @@ std::optional<Symptom> foreign_change(const RunContext& context) {
 std::optional<Symptom> collision(const RunContext& context) {
   for (size_t rank = 0; rank < context.world(); ++rank) {
     const auto& seen = context.run().ranks[rank];
-    if (seen.result.exit.success() || seen.result.ended_by_us || is_victim(seen)) continue;
+    const auto& exit = seen.result.exit;
+    // A signal has other reasons than a file that is gone.
+    if (exit.success() || exit.signal != 0 || seen.result.ended_by_us || is_victim(seen)) continue;
     const auto* change = last_deed(seen);
     if (!change || !changed_by_others(context.run(), rank, *change)) continue;
     Symptom symptom{.id = "ranks_collide_at_a_file", .values = context.values()};
