@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "judge/phases.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
