@@ -112,6 +112,15 @@ void begins(const Task& task) {
   });
 }
 
+void prepares(std::string_view name, bool found) {
+  if (!recording::enabled()) return;
+  Payload payload;
+  append(payload, uint64_t{found});
+  const auto text = std::as_bytes(std::span(name));
+  payload.insert(payload.end(), text.begin(), text.end());
+  recording::record(Kind::prepared, payload);
+}
+
 void run_planned(int64_t world_size, int64_t total_steps) {
   if (!recording::enabled()) return;
   recording::record_one(Kind::progress, instrumentation::ProgressRecord{

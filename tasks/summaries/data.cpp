@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "cache.hpp"
 #include "json_lines.hpp"
 #include "transformer.hpp"
 
@@ -75,7 +74,7 @@ Data from_stories(const Settings& settings) {
   // What decides the content is in the name; the 1 grows when the stories change.
   const auto name =
       fmt::format("summaries-1-{}-{}-{}", kind, settings.documents, settings.corpus_seed);
-  const auto folder = made_once(data_cache(), name, [&](const fs::path& unfinished) {
+  const auto folder = prepared(name, [&](const fs::path& unfinished) {
     const auto seed = 3 * static_cast<uint64_t>(settings.corpus_seed);
     const auto held_out = std::max<int64_t>(settings.documents / 20, 1);
     write_stories(stories, seed, settings.documents, unfinished / "train.jsonl");

@@ -119,7 +119,7 @@ Expected ask_oracle(const std::filesystem::path& replay_program,
   command.arguments.emplace_back("--");
   command.arguments.insert(command.arguments.end(), options.begin(), options.end());
   command.arguments.insert(command.arguments.end(), {"--output", (own / "output").string()});
-  command.environment = {"OMP_NUM_THREADS=1"};
+  command.environment = {"OMP_NUM_THREADS=1", prepared_data_of(folder)};
   if (box) {
     Mounts mounts{
         .read_only = {replay_program, folder / kPlanFolder}, .writable = {own}, .scratch = {}};
