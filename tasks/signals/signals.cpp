@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "data.hpp"
+#include "distributed_utils/sync_batch_norm.hpp"
 #include "drawn.hpp"
 #include "operators/adamw.hpp"
 #include "tasks/recorded.hpp"
@@ -22,30 +23,37 @@ class Labeller : public Model {
  public:
   explicit Labeller(int64_t width)
       : first_(register_module("first", convolution(1, width))),
-        first_norm_(register_module("first_norm", torch::nn::BatchNorm1d(width))),
+        first_norm_(register_module("first_norm", norm(width))),
         second_(register_module("second", convolution(width, width))),
-        second_norm_(register_module("second_norm", torch::nn::BatchNorm1d(width))),
-        output_(register_module("output", torch::nn::Conv1d(width, kLabels, 1))) {}
+        second_norm_(register_module("second_norm", norm(width))),
+        output_(register_module("output", torch::nn::Conv2d(width, kLabels, 1))) {}
 
  private:
   // Without a bias, which the normalisation behind it would take away.
-  static torch::nn::Conv1d convolution(int64_t in, int64_t out) {
+  static torch::nn::Conv2d convolution(int64_t in, int64_t out) {
     constexpr int64_t kReach = 7;
-    return torch::nn::Conv1d(
-        torch::nn::Conv1dOptions(in, out, kReach).padding(kReach / 2).bias(false));
+    return torch::nn::Conv2d(
+        torch::nn::Conv2dOptions(in, out, {1, kReach}).padding({0, kReach / 2}).bias(false));
+  }
+
+  // Of the rank's own batch, until convert_sync_batchnorm() is called on the model.
+  static distributed_utils::SyncBatchNorm2d norm(int64_t width) {
+    distributed_utils::SyncBatchNorm2d norm(width);
+    norm->synchronize(false);
+    return norm;
   }
 
   torch::Tensor compute(const Input& input) override {
-    const torch::Tensor& values = input;
-    const auto first = torch::relu(first_norm_(first_(values.unsqueeze(1))));
-    return output_(torch::relu(second_norm_(second_(first))));
+    const auto values = input[0].unsqueeze(1).unsqueeze(1);  // [batch, 1, 1, length]
+    const auto first = torch::relu(first_norm_(first_(values)));
+    return output_(torch::relu(second_norm_(second_(first)))).squeeze(2);
   }
 
-  torch::nn::Conv1d first_;
-  torch::nn::BatchNorm1d first_norm_;
-  torch::nn::Conv1d second_;
-  torch::nn::BatchNorm1d second_norm_;
-  torch::nn::Conv1d output_;
+  torch::nn::Conv2d first_;
+  distributed_utils::SyncBatchNorm2d first_norm_;
+  torch::nn::Conv2d second_;
+  distributed_utils::SyncBatchNorm2d second_norm_;
+  torch::nn::Conv2d output_;
 };
 
 class LabelsOfSignals : public Task {
