@@ -32,7 +32,7 @@ enum Status {
   stream_broken = 92
 };
 
-constexpr const char* kElsewhere =
+constexpr const char* kOtherServer =
     "another server that has the same files takes --from, as does a folder: --from file:///FOLDER";
 
 std::string lower(std::string text) {
@@ -69,7 +69,7 @@ std::string http_status(const std::string& words) {
 }
 
 std::string reason(int status, const std::string& words) {
-  const std::string elsewhere = kElsewhere;
+  const std::string elsewhere = kOtherServer;
   switch (status) {
     case no_proxy_name:
     case no_host_name:
@@ -136,7 +136,7 @@ Remote read_headers(std::string_view headers, const std::string& address) {
   if (size.empty()) size = linked_size;
   if (size.empty() ||
       !std::ranges::all_of(size, [](unsigned char c) { return std::isdigit(c) != 0; })) {
-    throw Error(address + ": The server does not say how large the file is. Fix: " + kElsewhere +
+    throw Error(address + ": The server does not say how large the file is. Fix: " + kOtherServer +
                 ".");
   }
   remote.size = std::stoull(size);

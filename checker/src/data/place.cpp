@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kElsewhere = "Fix: name a folder of your own: --into FOLDER.";
+constexpr const char* kFolderOfYourOwn = "Fix: name a folder of your own: --into FOLDER.";
 
 Error refused(const fs::path& folder, const std::string& why) {
-  return Error(folder.string() + ": It cannot be written to (" + why + "). " + kElsewhere);
+  return Error(folder.string() + ": It cannot be written to (" + why + "). " + kFolderOfYourOwn);
 }
 
 fs::path variable(const char* name) {
@@ -34,7 +34,8 @@ fs::path cache_folder() {
   if (const auto folder = variable("WORLDSIZE_CACHE"); !folder.empty()) return folder;
   if (const auto folder = variable("XDG_CACHE_HOME"); !folder.empty()) return folder / "worldsize";
   if (const auto home = variable("HOME"); !home.empty()) return home / ".cache" / "worldsize";
-  throw Error(std::string("There is no place for data, because HOME is not set. ") + kElsewhere);
+  throw Error(std::string("There is no place for data, because HOME is not set. ") +
+              kFolderOfYourOwn);
 }
 
 Place::Place(const fs::path& folder) : folder_(fs::absolute(folder).lexically_normal()) {
