@@ -73,7 +73,9 @@ TEST_F(DataYearsTest, AYearThatNobodyHasIsRefusedBeforeAnythingIsFetched) {
 }
 
 TEST_F(DataYearsTest, ABreakCostsNoFileThatIsWhole) {
-  server_.have({.stop_at = 10});  // below the weather, above the means
+  const std::string weather(10'000, 'w');
+  server_.serve("/train/1990.h5", {.bytes = weather});
+  server_.have({.stop_at = 5000});
   EXPECT_EQ(fetch("era5", {"--years", "1990"}).status, 1);
   EXPECT_THAT(files(), Contains("manifest.sha256"));
   EXPECT_TRUE(fs::exists(folder() / ".part/train/1990.h5.part"));
@@ -81,9 +83,9 @@ TEST_F(DataYearsTest, ABreakCostsNoFileThatIsWhole) {
   server_.have({});
   server_.take_requests();
   EXPECT_EQ(fetch("era5", {"--years", "1990"}).status, 0);
-  EXPECT_THAT(server_.take_requests(), AllOf(Contains("GET /train/1990.h5 from 10"),
+  EXPECT_THAT(server_.take_requests(), AllOf(Contains("GET /train/1990.h5 from 5000"),
                                              Not(Contains("GET /stats/global_means.npy"))));
-  EXPECT_EQ(read_file(folder() / "train/1990.h5"), "weather of 1990");
+  EXPECT_EQ(read_file(folder() / "train/1990.h5"), weather);
 }
 
 TEST_F(DataYearsTest, ADamagedFileIsFetchedAgainAndMustBeTheSame) {
