@@ -2,6 +2,7 @@
 /// For tests of ./workbook data: a server, and the verb called as a user calls it.
 #include <gmock/gmock.h>
 
+#include "data/manifest.hpp"
 #include "files.hpp"
 #include "http_server.hpp"
 #include "support/text.hpp"
@@ -47,6 +48,34 @@ class DataTest : public ::testing::Test {
 
   HttpServer server_;
   TemporaryFolder temporary_;
+};
+
+/// With an archive of ImageWoof that holds two pictures.
+class DataArchiveTest : public DataTest {
+ protected:
+  static constexpr const char* kArchive = "/imagewoof2-320.tgz";
+
+  void SetUp() override {
+    DataTest::SetUp();
+    // Random bytes, which no archive makes smaller.
+    std::string noise(100'000, '\0');
+    uint32_t state = 1;
+    for (auto& byte : noise) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+    bytes_ = archive({{"train/n02086240/a.JPEG", noise}, {"val/n02086240/b.JPEG", "small"}});
+    server_.serve(kArchive, {.bytes = bytes_});
+  }
+
+  std::filesystem::path part() const { return folder() / ".part/imagewoof2-320.tgz.part"; }
+
+  void expect_complete() const {
+    EXPECT_EQ(data::files_below(folder()),
+              (std::vector<std::string>{"manifest.sha256", "train/n02086240/a.JPEG",
+                                        "val/n02086240/b.JPEG"}));
+    EXPECT_EQ(read_file(folder() / "val/n02086240/b.JPEG"), "small");
+    EXPECT_FALSE(std::filesystem::exists(folder() / ".part"));
+  }
+
+  std::string bytes_;
 };
 
 }  // namespace checker::testing

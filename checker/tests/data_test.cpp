@@ -1,12 +1,5 @@
 // A set of one archive, and what goes wrong on the way.
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <filesystem>
-
 #include "data/curl.hpp"
-#include "data/get.hpp"
-#include "data/manifest.hpp"
 #include "data/place.hpp"
 #include "data_fixture.hpp"
 
@@ -15,38 +8,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using testing::DataArchiveTest;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::HttpServer;
 using ::testing::IsEmpty;
-using ::testing::Not;
-
-constexpr const char* kArchive = "/imagewoof2-320.tgz";
-
-class DataArchiveTest : public testing::DataTest {
- protected:
-  void SetUp() override {
-    DataTest::SetUp();
-    // Random bytes, which no archive makes smaller.
-    std::string noise(100'000, '\0');
-    uint32_t state = 1;
-    for (auto& byte : noise) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
-    bytes_ = archive({{"train/n02086240/a.JPEG", noise}, {"val/n02086240/b.JPEG", "small"}});
-    server_.serve(kArchive, {.bytes = bytes_});
-  }
-
-  fs::path part() const { return folder() / ".part/imagewoof2-320.tgz.part"; }
-
-  void expect_complete() const {
-    EXPECT_EQ(data::files_below(folder()),
-              (std::vector<std::string>{"manifest.sha256", "train/n02086240/a.JPEG",
-                                        "val/n02086240/b.JPEG"}));
-    EXPECT_EQ(read_file(folder() / "val/n02086240/b.JPEG"), "small");
-    EXPECT_FALSE(fs::exists(folder() / ".part"));
-  }
-
-  std::string bytes_;
-};
 
 TEST_F(DataArchiveTest, ASetIsUnpackedWithItsHashesAndTheCommandThatTrains) {
   const auto first = fetch("imagewoof", {"--trust"});
@@ -63,33 +29,6 @@ TEST_F(DataArchiveTest, ASetIsUnpackedWithItsHashesAndTheCommandThatTrains) {
   EXPECT_EQ(sha256sum.status, 0) << sha256sum.text;
   EXPECT_THAT(fetch("imagewoof").text, HasSubstr("was fetched before"));
   EXPECT_THAT(server_.take_requests(), IsEmpty());
-}
-
-TEST_F(DataArchiveTest, AnotherHashThanThePublishedOneIsRefusedAndTheFileKept) {
-  const auto refused = fetch("imagewoof");
-  EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.text, AllOf(HasSubstr("but FastAI.jl publishes 4e4905ed"),
-                                  HasSubstr("Fix: remove it"), HasSubstr("--trust")));
-  EXPECT_FALSE(fs::exists(folder() / "train"));
-  server_.take_requests();
-  EXPECT_EQ(fetch("imagewoof", {"--trust"}).status, 0);
-  expect_complete();
-  EXPECT_THAT(server_.take_requests(), ElementsAre("HEAD " + std::string(kArchive)));
-}
-
-TEST_F(DataArchiveTest, ThePublishedHashIsAccepted) {
-  ::setenv("no_proxy", "127.0.0.1", 1);  // NOLINT(concurrency-mt-unsafe)
-  auto set = data::find_set("imagewoof");
-  set.sources[0].sha256 = data::hash_file(scratch() / "archive.tgz");
-  data::get(set, {.folder = folder(), .from = server_.address()});
-  expect_complete();
-}
-
-TEST_F(DataArchiveTest, AHashThatTheServerSaysMustFit) {
-  server_.serve(kArchive, {.bytes = bytes_, .tag = std::string(64, 'a')});
-  const auto refused = fetch("imagewoof", {"--trust"});
-  EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.text, HasSubstr("but the server says aaaa"));
 }
 
 TEST_F(DataArchiveTest, AfterABreakTheNextCallGoesOn) {
@@ -136,31 +75,6 @@ TEST_F(DataArchiveTest, PartsOfTwoVersionsAreNeverJoined) {
   expect_complete();
 }
 
-TEST_F(DataArchiveTest, AFileOfAnotherSizeThanSaidIsRefused) {
-  server_.serve(kArchive, {.bytes = bytes_, .head_size = bytes_.size() + 1});
-  const auto refused = fetch("imagewoof", {"--trust"});
-  EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.text, HasSubstr("bytes and had said " + std::to_string(bytes_.size() + 1)));
-  EXPECT_FALSE(fs::exists(folder() / "train"));
-}
-
-TEST_F(DataArchiveTest, WhatDoesNotFitOnTheDiskIsNotBegun) {
-  server_.serve(kArchive, {.bytes = bytes_, .head_size = 900'000'000'000'000'000});
-  const auto refused = fetch("imagewoof", {"--yes"});
-  EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.text,
-              AllOf(HasSubstr("PB are needed. Fix: free some space"), HasSubstr("--into FOLDER")));
-  EXPECT_THAT(server_.take_requests(), ElementsAre("HEAD " + std::string(kArchive)));
-}
-
-TEST_F(DataArchiveTest, MuchIsFetchedOnlyIfSomebodySaysYes) {
-  server_.serve(kArchive, {.bytes = bytes_, .head_size = 1'000'000'001});
-  const auto asked = fetch("imagewoof");
-  EXPECT_EQ(asked.status, 1);
-  EXPECT_THAT(asked.text, AllOf(HasSubstr("  fetch  1.0 GB\n"), HasSubstr("Fix: say --yes")));
-  EXPECT_THAT(server_.take_requests(), ElementsAre("HEAD " + std::string(kArchive)));
-}
-
 TEST_F(DataArchiveTest, AFullDiskLosesNothing) {
   // A limit on the size of files stands in for the disk.
   const auto full = fetch("imagewoof", {"--trust"}, "ulimit -f 64");
@@ -174,8 +88,8 @@ TEST_F(DataArchiveTest, AFullDiskLosesNothing) {
 }
 
 TEST_F(DataArchiveTest, WithoutTheFileTheServerOrCurlTheFixIsSaid) {
-  const auto missing = testing::DataTest::data(
-      {"imagewoof", "--from", server_.address() + "/old", "--into", folder().string()});
+  const auto missing =
+      data({"imagewoof", "--from", server_.address() + "/old", "--into", folder().string()});
   EXPECT_THAT(missing.text, AllOf(HasSubstr("/old/imagewoof2-320.tgz: The server answers 404. Fix"),
                                   HasSubstr("--from")));
   std::string nobody;
@@ -183,49 +97,11 @@ TEST_F(DataArchiveTest, WithoutTheFileTheServerOrCurlTheFixIsSaid) {
     const HttpServer gone;
     nobody = gone.address();
   }
-  const auto offline =
-      testing::DataTest::data({"imagewoof", "--from", nobody, "--into", folder().string()});
+  const auto offline = data({"imagewoof", "--from", nobody, "--into", folder().string()});
   EXPECT_THAT(offline.text, HasSubstr("The server cannot be reached. Fix: on a cluster, run this "
                                       "on the login node"));
   EXPECT_THAT(fetch("imagewoof", {}, "PATH=/nowhere").text,
               HasSubstr("curl, which fetches the data, is not there. Fix: sudo apt-get install"));
-}
-
-TEST_F(DataArchiveTest, AFolderThatCannotBeOursIsRefused) {
-  write_file(scratch() / "file", "");
-  const auto file = testing::DataTest::data(
-      {"imagewoof", "--from", server_.address(), "--into", (scratch() / "file/x").string()});
-  EXPECT_THAT(file.text, HasSubstr("It cannot be written to (Not a directory). Fix: name"));
-  write_file(folder() / "thesis.tex", "mine");
-  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text, HasSubstr("There are files already"));
-  EXPECT_EQ(read_file(folder() / "thesis.tex"), "mine");
-  EXPECT_THAT(server_.take_requests(), IsEmpty());
-}
-
-TEST_F(DataArchiveTest, TwoNeverWorkInOneFolder) {
-  const data::Place place(folder());
-  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text,
-              HasSubstr("Another ./workbook data is at work"));
-}
-
-TEST_F(DataArchiveTest, LinksAndNamesThatLeadOutsideAreNeverWritten) {
-  const auto outside = archive({}, {"-P", "--transform", "s,^top/val,../outside,"});
-  server_.serve(kArchive, {.bytes = outside});
-  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text, HasSubstr("which may lie outside of it"));
-  EXPECT_FALSE(fs::exists(folder() / "train"));
-  EXPECT_FALSE(fs::exists(folder() / ".part/outside"));
-  fs::remove_all(folder());
-  fs::create_directory_symlink("/etc", scratch() / "top/link");
-  server_.serve(kArchive, {.bytes = archive({})});
-  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text,
-              HasSubstr("top/link is no file but a link or a device"));
-}
-
-TEST_F(DataArchiveTest, ADamagedArchiveIsNamed) {
-  server_.serve(kArchive, {.bytes = bytes_.substr(0, bytes_.size() / 2)});
-  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text, HasSubstr("imagewoof2-320.tgz: The archive is "
-                                                              "damaged ("));
-  EXPECT_FALSE(fs::exists(folder() / "train"));
 }
 
 TEST_F(DataArchiveTest, AKillBetweenTwoFoldersIsMended) {
@@ -243,9 +119,9 @@ TEST_F(DataArchiveTest, AKillBetweenTwoFoldersIsMended) {
 
 TEST_F(DataArchiveTest, AFolderOfThisMachineIsASourceToo) {
   write_file(scratch() / "usb/imagewoof2-320.tgz", bytes_);
-  const auto fetched = testing::DataTest::data({"imagewoof", "--trust", "--from",
-                                                "file://" + (scratch() / "usb").string(), "--into",
-                                                folder().string()});
+  const auto fetched =
+      data({"imagewoof", "--trust", "--from", "file://" + (scratch() / "usb").string(), "--into",
+            folder().string()});
   EXPECT_EQ(fetched.status, 0) << fetched.text;
   expect_complete();
 }

@@ -1,5 +1,6 @@
 #include "data/download.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 
@@ -102,15 +103,34 @@ void fetch(const Wanted& wanted, const Remote& remote) {
   stage.done();
 }
 
-[[noreturn]] void refuse(const Wanted& wanted, const std::string& hash, const std::string& who,
+[[noreturn]] void refuse(const fs::path& file, const std::string& hash, const std::string& who,
                          const std::string& other, const std::string& otherwise) {
-  throw Error(part_of(wanted).string() + ": Its SHA-256 is " + hash + ", but " + who + " " + other +
+  throw Error(file.string() + ": Its SHA-256 is " + hash + ", but " + who + " " + other +
               ". So it is damaged, or another file. It stays where it is and is not used. Fix: "
               "remove it and run the same command" +
               otherwise + ".");
 }
 
+// Takes a minute where the file is large.
+std::string hash_calmly(const fs::path& file, const std::string& shown) {
+  terminal::Stage stage("hashing " + shown);
+  auto hash = hash_file(file);
+  stage.idle();
+  return hash;
+}
+
+void expect_hash(const fs::path& file, const std::string& hash, const Wanted& wanted) {
+  if (wanted.known_sha256.empty() || wanted.known_sha256 == hash) return;
+  refuse(file, hash, wanted.known_from, wanted.known_sha256, wanted.otherwise);
+}
+
 }  // namespace
+
+void expect_known(const Wanted& wanted) {
+  if (!wanted.known_sha256.empty()) {
+    expect_hash(wanted.file, hash_calmly(wanted.file, wanted.shown), wanted);
+  }
+}
 
 uintmax_t bytes_here(const Wanted& wanted, const Remote& remote) {
   return is_of_this_version(wanted, remote) ? size_of(part_of(wanted)) : 0;
@@ -123,13 +143,11 @@ std::string download(const Wanted& wanted, const Remote& remote) {
                 "same files takes --from.");
   }
   fetch(wanted, remote);
-  const auto hash = hash_file(part_of(wanted));
+  const auto hash = hash_calmly(part_of(wanted), wanted.shown);
   if (!remote.sha256.empty() && remote.sha256 != hash) {
-    refuse(wanted, hash, "the server says", remote.sha256, "");
+    refuse(part_of(wanted), hash, "the server says", remote.sha256, "");
   }
-  if (!wanted.known_sha256.empty() && wanted.known_sha256 != hash) {
-    refuse(wanted, hash, wanted.known_from, wanted.known_sha256, wanted.otherwise);
-  }
+  expect_hash(part_of(wanted), hash, wanted);
   fs::rename(part_of(wanted), wanted.file);
   fs::remove(version_of(wanted));
   return hash;

@@ -19,6 +19,9 @@ struct Wanted {
 /// How much of the file has come in earlier tries. What came of another version counts for nothing.
 uintmax_t bytes_here(const Wanted& wanted, const Remote& remote);
 
+/// Throws Error if the file, which is whole, has another hash than it must have.
+void expect_known(const Wanted& wanted);
+
 /// Fetches what is missing, shows how it goes, and compares size and hash. The file is there,
 /// whole, afterwards. Returns its SHA-256. Throws Error; what has come is kept, and the next call
 /// goes on.

@@ -39,6 +39,7 @@ void fetch_sources(const Set& set, const Request& request, const Place& place) {
   for (const auto& source : set.sources) {
     const auto file = wanted(source, request, place);
     if (fs::exists(file.file)) {
+      expect_known(file);
       amount.beside += fs::file_size(file.file);
       continue;
     }
@@ -50,6 +51,8 @@ void fetch_sources(const Set& set, const Request& request, const Place& place) {
       static_cast<uintmax_t>(static_cast<double>(amount.beside + amount.all) * set.growth);
   announce(set, request, amount, place);
   for (const auto& [file, remote] : missing) download(file, remote);
+  terminal::say(request.trust ? "The archives' SHA-256 were not compared, as --trust says."
+                              : "The archives' SHA-256 are the published ones.");
 }
 
 // .part/unpacked and .part/manifest.sha256, which is there only if they are complete.
@@ -58,7 +61,12 @@ void unpack(const Set& set, const Place& place) {
   fs::remove_all(unpacked);
   fs::create_directories(unpacked);
   terminal::Stage stage("unpacking");
-  fill(set, place.unfinished(), unpacked);
+  try {
+    fill(set, place.unfinished(), unpacked);
+  } catch (const Error&) {
+    stage.failed();
+    throw;
+  }
   const auto files = files_below(unpacked);
   const auto manifest = hash_files(unpacked, files, [&](size_t done) {
     stage.note("hash " + std::to_string(done) + " of " + std::to_string(files.size()));
@@ -91,8 +99,6 @@ void get_archives(const Set& set, const Request& request, Place& place) {
       unpack(set, place);
     }
     move_out(place);
-    terminal::say(request.trust ? "The archives' SHA-256 were not compared, as --trust says."
-                                : "The archives' SHA-256 are the published ones.");
   }
   place.clean_up();
 }
