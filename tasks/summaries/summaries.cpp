@@ -27,7 +27,7 @@ class Summaries : public Task {
  public:
   Summaries(const Options& options, const Settings& settings)
       : Task(options.precision), settings_(settings), data_(load_data(options, settings)) {
-    const auto words = data_.vocabulary->size();
+    const auto words = data_.tokenizer->size();
     settings_.model.vocabulary = words;
     settings_.model.products = options.products;
     if (settings.weights) {
