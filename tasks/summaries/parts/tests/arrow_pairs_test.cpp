@@ -205,7 +205,7 @@ TEST_F(ArrowPairs, WithOtherOffsetsAreAlwaysNamed) {
   for (int row = 0; row <= kBatch; ++row) {
     for (const auto& bytes : {std::string("\xff\xff\xff\xff"), std::string("\0\0\0\x7f", 4),
                               std::string("\1\0\0\0", 4)}) {
-      if (row == 1 && bytes[0] == 1) continue;  // a shorter first row, as far as anybody can tell
+      if (row < 2 && bytes[0] == 1) continue;  // a shorter first row, as far as anybody can tell
       auto other = whole;
       other.replace(at + 4 * static_cast<size_t>(row), 4, bytes);
       EXPECT_NE(error(other), "") << row;

@@ -17,6 +17,8 @@ namespace tasks::summaries {
 inline std::string error_of_bytes(
     const TemporaryFolder& folder, const std::string& bytes,
     const std::function<void(const std::filesystem::path& file)>& read) {
+  // A new file each time: a file system may put one on disk at once whose content is replaced.
+  std::filesystem::remove(folder.path() / "damaged");
   const auto file = folder.write("damaged", bytes);
   try {
     read(file);

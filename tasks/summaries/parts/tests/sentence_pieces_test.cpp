@@ -157,8 +157,8 @@ TEST_F(SentencePieces, WithADamagedMapAreAlwaysNamed) {
 TEST_F(SentencePieces, ThatAreDamagedAreReadOrNamed) {
   int refused = 0;
   for (int i = 0; i < 1200; ++i) {
-    const auto& whole = i % 4 == 0 ? model_as_t5() : small_model();
-    const auto reach = i % 8 == 0 ? size_t{3000} : whole.size();
+    const auto& whole = i % 8 == 0 ? model_as_t5() : small_model();
+    const auto reach = i % 16 == 0 ? size_t{3000} : whole.size();
     if (!error(damaged(whole, random_, 0, reach)).empty()) ++refused;
   }
   EXPECT_GT(refused, 300);
