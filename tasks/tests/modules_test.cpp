@@ -36,7 +36,7 @@ TEST(Modules, ThatLackALibraryOrAreNoneSaySo) {
 
 TEST(Modules, OfTasksWithoutTheirLibrarySayWhatMendsIt) {
   EXPECT_EQ(error_of([] { load_task("needs_a_library"); }),
-            "needs_a_library needs libsomething, which is not there. Mend: install it.");
+            "needs_a_library needs libsomething, which is not there. Fix: install it.");
   const std::vector<Row> table{kOneIsMissing.front(),
                                {"needs_a_library", [] { return load_task("needs_a_library"); }}};
   EXPECT_THAT(help_text(table, table.front().entry(), "laptop"),
