@@ -15,9 +15,10 @@ Function* part(const char* module, const char* name, const std::filesystem::path
   try {
     return reinterpret_cast<Function*>(load_function(module, name));
   } catch (const Error& error) {
-    throw Error(fmt::format("{} needs {}, which this build does not have ({}). Fix: {}, then run "
-                            "./workbook build.",
-                            file.string(), library, error.what(), fix));
+    throw Error(
+        fmt::format("{} needs {}, which this build does not have ({}). Fix: {}, then run "
+                    "./workbook build.",
+                    file.string(), library, error.what(), fix));
   }
 }
 
@@ -26,7 +27,8 @@ Function* part(const char* module, const char* name, const std::filesystem::path
 std::shared_ptr<const Tokenizer> load_sentence_pieces(const std::filesystem::path& file) {
   auto* const load = part<decltype(worldsize_sentence_pieces)>(
       "summaries_sentence_pieces", "worldsize_sentence_pieces", file, "SentencePiece",
-      "run sudo apt-get install libsentencepiece-dev");
+      "run sudo apt-get install libsentencepiece-dev, or without root cmake "
+      "-DWORLDSIZE_FETCH_SENTENCEPIECE=ON build/cpu");
   std::shared_ptr<const Tokenizer> tokenizer;
   try {
     load(file, tokenizer);

@@ -79,11 +79,12 @@ Settings Settings::from(const Config& config) {
 }
 
 std::vector<std::string_view> Settings::keys() {
-  return {"width",           "heads",          "head_width",    "feed_forward",
-          "encoder_layers",  "decoder_layers", "dropout",       "t5",
-          "weights", "tokenizer","prefix",         "source_length",  "target_length", "salience",
-          "vocabulary_size", "documents",      "corpus_seed",   "learning_rate",
-          "warm_up_steps",   "weight_decay",   "clip_norm"};
+  return {"width",          "heads",          "head_width",      "feed_forward",
+          "encoder_layers", "decoder_layers", "dropout",         "t5",
+          "weights",        "tokenizer",      "prefix",          "source_length",
+          "target_length",  "salience",       "vocabulary_size", "documents",
+          "corpus_seed",    "learning_rate",  "warm_up_steps",   "weight_decay",
+          "clip_norm"};
 }
 
 }  // namespace tasks::summaries

@@ -13,8 +13,8 @@ class Split {
  public:
   /// Looks in the folder for <name>.jsonl or <name>.json; else for Arrow files, named as Hugging
   /// Face's datasets names them: <name>.arrow or <dataset>-<name>.arrow, both perhaps in parts
-  /// (-00000-of-00002), or all that is in a folder <name>. Throws Error if there is none of them, or
-  /// a part is missing.
+  /// (-00000-of-00002), or all that is in a folder <name>. Throws Error if there is none of them,
+  /// or a part is missing.
   Split(const std::filesystem::path& folder, const std::string& name);
 
   /// As for_each_pair, over all files.

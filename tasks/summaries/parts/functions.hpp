@@ -1,6 +1,7 @@
 #pragma once
 /// What the modules are called by. They link neither torch nor the tasks, so each finds its own
-/// library's symbols: libsentencepiece and libtorch_cpu both bring a protobuf, of different versions.
+/// library's symbols: libsentencepiece and libtorch_cpu both bring a protobuf, of different
+/// versions.
 #include <filesystem>
 #include <functional>
 #include <memory>

@@ -38,10 +38,17 @@ class Message {
         field.number = *number;
         break;
       }
-      case 1: length = 8; break;
-      case 2: length = varint(); break;
-      case 5: length = 4; break;
-      default: return {};
+      case 1:
+        length = 8;
+        break;
+      case 2:
+        length = varint();
+        break;
+      case 5:
+        length = 4;
+        break;
+      default:
+        return {};
     }
     if (!length || *length > rest_.size()) return {};
     field.bytes = rest_.substr(0, *length);
@@ -73,7 +80,8 @@ uint32_t word_at(std::string_view bytes, size_t at) {
 // A table of words and texts, by which letters are replaced: the length of the words in bytes, the
 // words, and the texts, each with a zero at its end. The words are a double array (Darts-clone,
 // https://github.com/s-yata/darts-clone): a word leads to others at its place XOR an offset XOR the
-// next letter, and to the place of its text. Whoever follows it does not look whether that is inside.
+// next letter, and to the place of its text. Whoever follows it does not look whether that is
+// inside.
 bool is_sound_map(std::string_view map) {
   if (map.empty()) return true;
   if (map.size() < 4) return false;

@@ -39,7 +39,8 @@ class Splits : public testing::Test {
 };
 
 TEST_F(Splits, ThatAreNotThereAreNamed) {
-  EXPECT_THAT(split_error(), AllOf(HasSubstr("no train.jsonl, nor train.arrow"), HasSubstr("Fix:")));
+  EXPECT_THAT(split_error(),
+              AllOf(HasSubstr("no train.jsonl, nor train.arrow"), HasSubstr("Fix:")));
   folder_.write("cache-train-0123.arrow", "");
   folder_.write("xsum-train.arrow.incomplete", "");
   EXPECT_THAT(split_error(), HasSubstr("no train.jsonl"));

@@ -87,7 +87,8 @@ TEST(Npy, RefusesOtherContentWithTheFilesName) {
   EXPECT_THAT(error_of([&] { read_npy(folder.path() / "none.npy"); }), HasSubstr("no such file"));
 }
 
-// The header is text, and the numbers are as long as it says: what is read all the same, is the same.
+// The header is text, and the numbers are as long as it says: what is read all the same, is the
+// same.
 TEST(Npy, WithADamagedHeaderIsNamedOrTheSame) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "global_means.npy";

@@ -30,7 +30,8 @@ void check(const arrow::Status& status) { ASSERT_TRUE(status.ok()) << status.ToS
 template <class Builder>
 std::shared_ptr<arrow::Array> column(int from, std::string (*text)(int)) {
   Builder builder;
-  for (int row = from; row < std::min(from + kBatch, kRows); ++row) check(builder.Append(text(row)));
+  for (int row = from; row < std::min(from + kBatch, kRows); ++row)
+    check(builder.Append(text(row)));
   return value(builder.Finish());
 }
 
@@ -46,8 +47,8 @@ Batches good_batches() {
     const auto schema = arrow::schema({arrow::field("id", summaries->type()),
                                        arrow::field("document", documents->type()),
                                        arrow::field("summary", summaries->type())});
-    batches.push_back(arrow::RecordBatch::Make(schema, documents->length(),
-                                               {summaries, documents, summaries}));
+    batches.push_back(
+        arrow::RecordBatch::Make(schema, documents->length(), {summaries, documents, summaries}));
   }
   return batches;
 }
@@ -86,11 +87,11 @@ class ArrowPairs : public testing::Test {
   // One row: a document and a summary in the arrays given.
   std::string error_of_row(const std::string& first, const std::shared_ptr<arrow::Array>& documents,
                            const std::shared_ptr<arrow::Array>& summaries) const {
-    const auto schema = arrow::schema({arrow::field(first, documents->type()),
-                                       arrow::field("summary", summaries->type())});
-    return error(bytes_of({arrow::RecordBatch::Make(schema, documents->length(),
-                                                    {documents, summaries})},
-                          Form::stream));
+    const auto schema = arrow::schema(
+        {arrow::field(first, documents->type()), arrow::field("summary", summaries->type())});
+    return error(
+        bytes_of({arrow::RecordBatch::Make(schema, documents->length(), {documents, summaries})},
+                 Form::stream));
   }
 
   TemporaryFolder folder_;

@@ -35,7 +35,8 @@ std::string train(const std::string& more) {
   Sentences sentences;
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(
-      "--vocab_size=90 --hard_vocab_limit=false --num_threads=1 --minloglevel=2 --bos_id=-1 " + more,
+      "--vocab_size=90 --hard_vocab_limit=false --num_threads=1 --minloglevel=2 --bos_id=-1 " +
+          more,
       &sentences, &model);
   EXPECT_TRUE(status.ok()) << status.ToString();
   return model;
