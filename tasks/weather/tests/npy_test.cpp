@@ -81,6 +81,7 @@ TEST(Npy, RefusesOtherContentWithTheFilesName) {
   EXPECT_THAT(refused(with("'<f4'", "True", "(1,)")), HasSubstr("row-major"));
   EXPECT_THAT(refused(with("'<f4'", "False", "(2,)")), HasSubstr("4 bytes of numbers follow"));
   EXPECT_THAT(refused(with("'<f4'", "False", "(-1,)")), HasSubstr("no shape"));
+  EXPECT_THAT(refused(with("'<f4'", "False", "(1, ,)")), HasSubstr("no shape"));
   EXPECT_THAT(refused(with("'<f4'", "False", "(99999999999999999999,)")), HasSubstr("impossible"));
   EXPECT_THAT(refused(with("'<f4'", "False", "(1,)") + "x"), HasSubstr("5 bytes"));
   EXPECT_THAT(refused(std::string(2 << 20, 'x')), HasSubstr("too long"));

@@ -196,6 +196,19 @@ TEST_F(ArrowPairs, WithAnotherFooterAreAlwaysNamed) {
               HasSubstr("footer"));
 }
 
+// A header names its batch's rows four times: in all, and for each column.
+TEST_F(ArrowPairs, OfFewerRowsThanThereIsTextAreNamed) {
+  auto bytes = bytes_of(good_batches(), Form::stream);
+  const std::string four{4, 0, 0, 0, 0, 0, 0, 0};
+  size_t at = bytes.find("\xff\xff\xff\xff", 4);  // the first batch
+  for (int i = 0; i < 4; ++i) {
+    at = bytes.find(four, at);
+    ASSERT_NE(at, std::string::npos);
+    bytes[at] = 3;
+  }
+  EXPECT_THAT(error(bytes), HasSubstr("text that belongs to no row"));
+}
+
 // Offsets of rows go up, and end where the letters do.
 TEST_F(ArrowPairs, WithOtherOffsetsAreAlwaysNamed) {
   const auto whole = bytes_of(good_batches(), Form::stream);

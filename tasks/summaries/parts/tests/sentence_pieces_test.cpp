@@ -145,6 +145,18 @@ TEST_F(SentencePieces, WithAnotherLengthAreAlwaysNamed) {
   EXPECT_GT(tried, 300);
 }
 
+TEST_F(SentencePieces, WithoutAPieceOrTheirTrainersWordsAreNamed) {
+  const auto& whole = small_model();
+  const auto first = 2 + static_cast<size_t>(whole[1]);
+  EXPECT_THAT(error(whole.substr(first)), HasSubstr(" pieces of "));
+  // Behind the pieces: 0x12, a length of one byte, and what the trainer was told.
+  size_t at = 0;
+  while (whole[at] == '\x0a') at += 2 + static_cast<size_t>(whole[at + 1]);
+  ASSERT_EQ(whole[at], '\x12');
+  const auto length = static_cast<size_t>(whole[at + 1]);
+  EXPECT_THAT(error(whole.substr(0, at) + whole.substr(at + 2 + length)), HasSubstr("too early"));
+}
+
 TEST_F(SentencePieces, WithADamagedMapAreAlwaysNamed) {
   const auto& whole = model_as_t5();
   for (int i = 0; i < 100; ++i) {
