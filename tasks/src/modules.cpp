@@ -16,13 +16,11 @@ fs::path own_folder() {
   return fs::path(about.dli_fname).parent_path();
 }
 
+fs::path module_file(const std::string& name) { return own_folder() / "tasks" / (name + ".so"); }
+
 // flags: more of dlopen's.
 void* load(const std::string& name, int flags, const char* function) {
-  const auto file = own_folder() / "tasks" / (name + ".so");
-  if (!fs::exists(file)) {
-    throw Error(fmt::format("{}: not built here, there is no {}. ./workbook build builds it.", name,
-                            file.string()));
-  }
+  const auto file = module_file(name);
   void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
   if (module == nullptr) {
     throw Error(
@@ -38,6 +36,11 @@ void* load(const std::string& name, int flags, const char* function) {
 }  // namespace
 
 Entry load_task(const std::string& name) {
+  const auto file = module_file(name);
+  if (!fs::exists(file)) {
+    throw Error(fmt::format("{}: not built here, there is no {}. ./workbook build builds it.", name,
+                            file.string()));
+  }
   const auto fill = reinterpret_cast<void (*)(Entry&)>(load(name, 0, "worldsize_task"));
   Entry entry;
   fill(entry);

@@ -27,9 +27,8 @@ std::shared_ptr<const Pairs> read_pairs(const Split& split, const Tokenizer& tok
 }
 
 // known: words that count as seen, wherever they are.
-std::shared_ptr<const Tokenizer> tokenizer_of(const Split& train, const Settings& settings,
-                                              const std::vector<std::string>& known) {
-  if (settings.tokenizer) return load_sentence_pieces(*settings.tokenizer);
+std::shared_ptr<const Tokenizer> words_in(const Split& train, const Settings& settings,
+                                          const std::vector<std::string>& known) {
   Counts counts;
   for (const auto& word : known) ++counts[word];
   train.for_each([&](const Pair& pair) {
@@ -39,10 +38,12 @@ std::shared_ptr<const Tokenizer> tokenizer_of(const Split& train, const Settings
   return std::make_shared<Vocabulary>(counts, settings.vocabulary_size);
 }
 
+// tokenizer: none, where the words of the training split are to be numbered.
 Data from_folder(const fs::path& folder, const Settings& settings,
+                 std::shared_ptr<const Tokenizer> tokenizer,
                  const std::vector<std::string>& known) {
   const Split train(folder, "train"), validation(folder, "validation"), test(folder, "test");
-  auto tokenizer = tokenizer_of(train, settings, known);
+  if (tokenizer == nullptr) tokenizer = words_in(train, settings, known);
   return {.train = read_pairs(train, *tokenizer, settings),
           .validation = read_pairs(validation, *tokenizer, settings),
           .test = read_pairs(test, *tokenizer, settings),
@@ -52,8 +53,9 @@ Data from_folder(const fs::path& folder, const Settings& settings,
 
 // The folder is ours: whoever damaged a file of it need not look for another copy.
 Data from_cache(const fs::path& folder, const Settings& settings,
+                std::shared_ptr<const Tokenizer> tokenizer,
                 const std::vector<std::string>& known) try {
-  return from_folder(folder, settings, known);
+  return from_folder(folder, settings, std::move(tokenizer), known);
 } catch (const Error& error) {
   throw Error(
       fmt::format("{} These are built-in data: delete the folder {}, and the next run makes "
@@ -61,7 +63,7 @@ Data from_cache(const fs::path& folder, const Settings& settings,
                   error.what(), folder.string()));
 }
 
-Data from_stories(const Settings& settings) {
+Data from_stories(const Settings& settings, std::shared_ptr<const Tokenizer> tokenizer) {
   const Stories stories(settings.salience);
   const auto* const kind = settings.salience == Salience::lead ? "lead" : "count";
   // What decides the content is in the name; the 1 grows when the stories change.
@@ -75,7 +77,7 @@ Data from_stories(const Settings& settings) {
     write_stories(stories, seed + 2, held_out, unfinished / "test.jsonl");
   });
   const auto words = stories.words();
-  auto data = from_cache(folder, settings, words);
+  auto data = from_cache(folder, settings, std::move(tokenizer), words);
   // A word that were <unk> could be guessed, and a summary that were cut would have fewer words.
   constexpr int64_t kSummary = 6, kLongestDocument = 5 * 7 + 1;
   const bool complete = !settings.tokenizer && settings.prefix.empty() &&
@@ -134,7 +136,10 @@ const std::shared_ptr<const Pairs>& Data::split(std::string_view name) const {
 }
 
 Data load_data(const Options& options, const Settings& settings) {
-  return options.data ? from_folder(*options.data, settings, {}) : from_stories(settings);
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (settings.tokenizer) tokenizer = load_sentence_pieces(*settings.tokenizer);
+  if (!options.data) return from_stories(settings, std::move(tokenizer));
+  return from_folder(*options.data, settings, std::move(tokenizer), {});
 }
 
 double unigram_cross_entropy(const Pairs& train, const Pairs& pairs, int64_t vocabulary) {

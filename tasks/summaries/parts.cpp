@@ -16,7 +16,7 @@ Function* part(const char* module, const char* name, const std::filesystem::path
     return reinterpret_cast<Function*>(load_function(module, name));
   } catch (const Error& error) {
     throw Error(
-        fmt::format("{} needs {}, which this build does not have ({}). Fix: {}, then run "
+        fmt::format("{} needs {}, which this build does not have ({}). Fix: {}. Then run "
                     "./workbook build.",
                     file.string(), library, error.what(), fix));
   }

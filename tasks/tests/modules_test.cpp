@@ -34,6 +34,12 @@ TEST(Modules, ThatLackALibraryOrAreNoneSaySo) {
               AllOf(HasSubstr("no_task.so is no task"), HasSubstr("build again")));
 }
 
+TEST(Modules, HavePartsThatAreLoadedByName) {
+  EXPECT_NE(load_function("language_model", "worldsize_task"), nullptr);
+  EXPECT_THAT(error_of([] { load_function("no_such_part", "worldsize_task"); }),
+              AllOf(HasSubstr("no_such_part: cannot be loaded"), HasSubstr("no_such_part.so")));
+}
+
 TEST(Modules, OfTasksWithoutTheirLibrarySayWhatMendsIt) {
   EXPECT_EQ(error_of([] { load_task("needs_a_library"); }),
             "needs_a_library needs libsomething, which is not there. Fix: install it.");

@@ -31,7 +31,7 @@ function(find_sentence_piece found)
   set(${found} TRUE PARENT_SCOPE)
 endfunction()
 
-# Takes a minute to build, so it is asked for.
+# Takes two minutes of a core to build, so it is asked for.
 function(_fetch_sentence_piece include)
   include(FetchContent)
   set(SPM_ENABLE_SHARED OFF CACHE INTERNAL "")
