@@ -21,4 +21,9 @@ Flat AccumulatedGradients::added_up(Accumulation way) const {
   return sum;
 }
 
+double AccumulatedGradients::count(Accumulation way) const {
+  if (way == Accumulation::last) return counts_.back();
+  return std::accumulate(counts_.begin(), counts_.end(), 0.0);
+}
+
 }  // namespace replay

@@ -21,6 +21,8 @@ class AccumulatedGradients {
   void add(Flat gradients, double count);
   bool empty() const { return parts_.empty(); }
   Flat added_up(Accumulation way) const;
+  /// Targets of the batches that count.
+  double count(Accumulation way) const;
 
  private:
   std::vector<Flat> parts_;

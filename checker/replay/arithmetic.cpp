@@ -36,6 +36,28 @@ double common_factor(const Flat& got, const Flat& expected) {
   return rates_deviation(got, scaled(expected, factor)) < kSame ? factor : 0;
 }
 
+Flat weighted_mean(const std::vector<Flat>& parts, const std::vector<double>& weights) {
+  double all = 0;
+  Flat mean(parts.front().size(), 0.0);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    mean = plus(std::move(mean), scaled(parts[i], weights[i]));
+    all += weights[i];
+  }
+  return scaled(std::move(mean), 1 / all);
+}
+
+double multiple_of(const Flat& got, const Flat& wanted) {
+  if (got.size() != wanted.size()) return 0;
+  double product = 0, square = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    product += got[i] * wanted[i];
+    square += wanted[i] * wanted[i];
+  }
+  if (square == 0 || product == 0) return 0;
+  const double factor = product / square;
+  return deviation(got, scaled(wanted, factor)) < kSame ? factor : 0;
+}
+
 void keep_stepped(Flat& gradients, const std::vector<bool>& stepped,
                   const std::vector<TensorSeen>& parameters) {
   size_t from = 0;

@@ -19,6 +19,11 @@ bool in_range(const std::vector<uint64_t>& ids, size_t size);
 Flat plus(Flat a, const Flat& b);
 Flat scaled(Flat values, double factor);
 
+/// The mean of these, each with its weight.
+Flat weighted_mean(const std::vector<Flat>& parts, const std::vector<double>& weights);
+/// The number by which these are larger than `wanted`, all alike; 0 if there is none.
+double multiple_of(const Flat& got, const Flat& wanted);
+
 /// Zeros for the parameters that no optimizer stepped.
 void keep_stepped(Flat& gradients, const std::vector<bool>& stepped,
                   const std::vector<checker::TensorSeen>& parameters);

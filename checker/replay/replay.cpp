@@ -78,16 +78,23 @@ class Replay {
     }
     if (std::ranges::any_of(parts, &AccumulatedGradients::empty)) return;  // not to be known
     std::vector<Flat> best;
+    std::vector<double> counts;
     double least = std::numeric_limits<double>::infinity();
     for (const auto way : kWaysToAccumulate) {
       std::vector<Flat> local;
-      for (const auto& part : parts) local.push_back(part.added_up(way));
-      const double apart = farthest(local, t);
+      std::vector<double> targets;
+      for (const auto& part : parts) {
+        local.push_back(part.added_up(way));
+        targets.push_back(part.count(way));
+      }
+      const double apart = farthest(local, targets, t);
       if (!best.empty() && !(apart < least)) continue;
       least = apart;
       best = std::move(local);
+      counts = std::move(targets);
     }
     compare(t, best);
+    compare_targets(t, best, counts);
   }
 
   // Of the batches of a step, by the parameters before it; nothing where that cannot be known.
@@ -113,18 +120,51 @@ class Replay {
     return event ? std::string_view(ranks_[r].log.events[*event].payload) : std::string_view();
   }
 
-  // How far the recorded gradients are from the mean of these, or from these themselves.
-  double farthest(const std::vector<Flat>& local, size_t t) const {
-    Flat mean(local[0].size(), 0.0);
-    for (const auto& part : local) mean = plus(std::move(mean), part);
-    mean = scaled(std::move(mean), 1 / static_cast<double>(local.size()));
-    double from_mean = 0, from_local = 0;
+  // How far the recorded gradients are from a mean of these, or from these themselves.
+  double farthest(const std::vector<Flat>& local, const std::vector<double>& targets,
+                  size_t t) const {
+    const Flat mean = weighted_mean(local, std::vector<double>(local.size(), 1));
+    const Flat target_mean = weighted_mean(local, targets);
+    double from_mean = 0, from_target_mean = 0, from_local = 0;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       const auto& got = ranks_[r].steps[t].gradients;
       from_mean = std::max(from_mean, finite(deviation(got, mean)));
+      from_target_mean = std::max(from_target_mean, finite(deviation(got, target_mean)));
       from_local = std::max(from_local, finite(deviation(got, local[r])));
     }
-    return std::min(from_mean, from_local);
+    return std::min({from_mean, from_target_mean, from_local});
+  }
+
+  // Holds the recorded gradients against those of the mean over all ranks' targets.
+  void compare_targets(size_t t, const std::vector<Flat>& local,
+                       const std::vector<double>& targets) {
+    const Flat mean = weighted_mean(local, targets);
+    std::optional<Flat> together;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const auto& got = ranks_[r].steps[t].gradients;
+      auto& entry = results_[r]["steps"][t];
+      const double apart = finite(deviation(got, mean));
+      entry["target_mean"] = apart;
+      entry["target_multiple"] = multiple_of(got, mean);
+      if (apart < kSame || ranks_[r].buffers.empty()) continue;
+      // A model that normalises over the batches of all ranks computes what one process does.
+      if (!together) together = of_one_batch(t);
+      if (!together->empty()) entry["together"] = finite(deviation(got, *together));
+    }
+  }
+
+  // Of the ranks' batches as one; empty where that cannot be computed.
+  Flat of_one_batch(size_t t) {
+    std::vector<uint64_t> ids;
+    for (const auto& steps : batches_) {
+      if (steps[t].size() != 1 || steps[t].front()->split != batches_[0][t].front()->split)
+        return {};
+      ids.insert(ids.end(), steps[t].front()->ids.begin(), steps[t].front()->ids.end());
+    }
+    auto part = oracles_[0].compute(batches_[0][t].front()->split, ids, true,
+                                    generator_of(0, *batches_[0][t].front()));
+    keep_stepped(part.gradients, ranks_[0].steps[t].stepped, ranks_[0].parameters);
+    return std::move(part.gradients);
   }
 
   // Holds the recorded gradients against these of the ranks' own batches.

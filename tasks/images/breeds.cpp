@@ -9,7 +9,7 @@
 #include <numbers>
 
 #include "jpeg.hpp"
-#include "keyed_random.hpp"
+#include "tasks/keyed_random.hpp"
 
 namespace tasks::images {
 namespace {

@@ -12,6 +12,10 @@
 #include <cstdint>
 #include <filesystem>
 
+namespace tasks {
+class KeyedRandom;
+}
+
 namespace tasks::images {
 
 constexpr int64_t kBreeds = 10;
@@ -38,7 +42,7 @@ struct BestPossible {
 BestPossible best_possible(double spread);
 
 /// A picture of an animal: uint8 [side, side, 3]. `random` is what else the picture shows.
-class KeyedRandom;
+
 at::Tensor draw_animal(const Traits& traits, int64_t side, KeyedRandom& random);
 
 /// Writes all splits as folders.hpp finds them; breeds come equally often, but for one. The same

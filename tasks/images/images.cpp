@@ -7,9 +7,9 @@
 #include "folders.hpp"
 #include "operators/adamw.hpp"
 #include "pictures.hpp"
-#include "prepared.hpp"
 #include "settings.hpp"
 #include "tasks/autocast.hpp"
+#include "tasks/prepared.hpp"
 #include "tasks/recorded.hpp"
 #include "tasks/registry.hpp"
 
@@ -27,7 +27,7 @@ std::filesystem::path built_in_pictures(const BreedsOptions& options) {
   const auto name = fmt::format("breeds-{}-pixels-{}-{}-spread-{}-seed-{}-1", options.side,
                                 options.train_pictures, options.evaluation_pictures, options.spread,
                                 options.seed);
-  return prepared(cache_folder(), name,
+  return prepared(name,
                   [&](const std::filesystem::path& folder) { write_breeds(options, folder); });
 }
 

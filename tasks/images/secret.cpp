@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "jpeg.hpp"
-#include "keyed_random.hpp"
+#include "tasks/keyed_random.hpp"
 #include "tasks/options.hpp"
 
 namespace tasks::images {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "keyed_random.hpp"
+#include "tasks/keyed_random.hpp"
 
 namespace tasks::images {
 

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "fingerprints.hpp"
+#include "instrumentation/fnv1a.hpp"
 #include "instrumentation/recording.hpp"
 
 namespace tasks::evidence {
@@ -24,11 +25,11 @@ void append(Payload& payload, const Number& number) {
   payload.insert(payload.end(), bytes.begin(), bytes.end());
 }
 
-// A model made, and what its buffers were when they were recorded last: torch counts how often a
-// tensor was written to.
+// A model made, and what its buffers were when they were recorded last. Torch counts how often it
+// writes to a tensor, but collectives write beside it: so a hash of the bytes tells.
 struct Made {
   std::weak_ptr<Model> model;
-  std::vector<int64_t> versions;
+  uint64_t buffers = 0;
 };
 
 std::vector<Made>& all_made() {
@@ -36,10 +37,14 @@ std::vector<Made>& all_made() {
   return *made;
 }
 
-std::vector<int64_t> versions_of(const Model& model) {
-  std::vector<int64_t> versions;
-  for (const auto& buffer : model.buffers()) versions.push_back(buffer._version());
-  return versions;
+uint64_t hash_of_buffers(const Model& model) {
+  uint64_t hash = instrumentation::kFnvBasis;
+  for (const auto& buffer : model.buffers()) {
+    const auto host = buffer.detach().to(torch::kCPU).contiguous();
+    const std::string_view bytes{static_cast<const char*>(host.const_data_ptr()), host.nbytes()};
+    hash = instrumentation::fnv1a_step(hash, instrumentation::fnv1a(bytes));
+  }
+  return hash;
 }
 
 void add_buffers(const Model& model, std::vector<NamedTensor>& to) {
@@ -52,9 +57,9 @@ void add_buffers(const Model& model, std::vector<NamedTensor>& to) {
 void record_buffers(Made& made) {
   const auto model = made.model.lock();
   if (!model) return;
-  auto versions = versions_of(*model);
-  if (versions == made.versions) return;
-  made.versions = std::move(versions);
+  const auto hash = hash_of_buffers(*model);
+  if (hash == made.buffers) return;
+  made.buffers = hash;
   std::vector<NamedTensor> buffers;
   add_buffers(*model, buffers);
   recording::record(Kind::buffers, describe_tensors(buffers, /*with_values=*/true));
@@ -112,6 +117,15 @@ void begins(const Task& task) {
   });
 }
 
+void prepares(std::string_view name, bool found) {
+  if (!recording::enabled()) return;
+  Payload payload;
+  append(payload, uint64_t{found});
+  const auto text = std::as_bytes(std::span(name));
+  payload.insert(payload.end(), text.begin(), text.end());
+  recording::record(Kind::prepared, payload);
+}
+
 void run_planned(int64_t world_size, int64_t total_steps) {
   if (!recording::enabled()) return;
   recording::record_one(Kind::progress, instrumentation::ProgressRecord{
@@ -121,7 +135,7 @@ void run_planned(int64_t world_size, int64_t total_steps) {
 
 void model_made(const std::shared_ptr<Model>& model) {
   if (!recording::enabled()) return;
-  all_made().push_back({.model = model, .versions = versions_of(*model)});
+  all_made().push_back({.model = model, .buffers = hash_of_buffers(*model)});
   std::vector<NamedTensor> tensors;
   for (const auto& item : model->named_parameters()) tensors.push_back({item.key(), item.value()});
   add_buffers(*model, tensors);

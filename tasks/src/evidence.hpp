@@ -18,6 +18,8 @@ Payload samples_of(Split split, c10::ArrayRef<size_t> indices);
 
 /// The names of the task's splits and metrics, once.
 void begins(const Task& task);
+/// Prepared data of this name are wanted: they are there, or are about to be made.
+void prepares(std::string_view name, bool found);
 /// Progress has planned a run.
 void run_planned(int64_t world_size, int64_t total_steps);
 /// make_model returns this.

@@ -83,8 +83,13 @@ std::shared_ptr<Model> Task::make_model() const {
 }
 
 std::unique_ptr<torch::optim::Optimizer> Task::make_optimizer(
-    std::vector<torch::Tensor> parameters) const {
-  return new_optimizer(std::move(parameters));
+    std::vector<torch::Tensor> parameters, const OptimizerOptions& options) const {
+  auto optimizer = new_optimizer(std::move(parameters));
+  for (auto& group : optimizer->param_groups()) {
+    auto& own = group.options();
+    own.set_lr(own.get_lr() * options.learning_rate_factor);
+  }
+  return optimizer;
 }
 
 std::unique_ptr<Schedule> Task::make_schedule(torch::optim::Optimizer& optimizer,

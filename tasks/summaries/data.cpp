@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "cache.hpp"
 #include "parts.hpp"
 #include "splits.hpp"
+#include "tasks/prepared.hpp"
 #include "transformer.hpp"
 #include "words.hpp"
 
@@ -69,7 +69,7 @@ Data from_stories(const Settings& settings, std::shared_ptr<const Tokenizer> tok
   // What decides the content is in the name; the 1 grows when the stories change.
   const auto name =
       fmt::format("summaries-1-{}-{}-{}", kind, settings.documents, settings.corpus_seed);
-  const auto folder = made_once(data_cache(), name, [&](const fs::path& unfinished) {
+  const auto folder = prepared(name, [&](const fs::path& unfinished) {
     const auto seed = 3 * static_cast<uint64_t>(settings.corpus_seed);
     const auto held_out = std::max<int64_t>(settings.documents / 20, 1);
     write_stories(stories, seed, settings.documents, unfinished / "train.jsonl");

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 
 #include "hdf5.hpp"
 #include "measures.hpp"
 #include "npy.hpp"
-#include "once.hpp"
 #include "planet/planet.hpp"
 #include "tasks/options.hpp"
+#include "tasks/prepared.hpp"
 
 namespace tasks::weather {
 namespace {
@@ -23,17 +22,6 @@ using planet::State;
 constexpr int kVersion = 1;
 constexpr int64_t kLongestFile = 500;
 constexpr int64_t kFirstYear = 1990;
-
-fs::path cache() {
-  const auto named = [](const char* name) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-    return fs::path(value == nullptr ? "" : value);
-  };
-  if (const auto own = named("WORLDSIZE_CACHE"); !own.empty()) return own;
-  if (const auto users = named("XDG_CACHE_HOME"); !users.empty()) return users / "worldsize";
-  if (const auto home = named("HOME"); !home.empty()) return home / ".cache" / "worldsize";
-  throw Error("no place for the built-in weather: set WORLDSIZE_CACHE to a folder");
-}
 
 std::string name_of(const PlanetSettings& settings) {
   return fmt::format("weather-{}x{}-degree{}-steps{}+{}-seed{}-v{}", settings.height,
@@ -114,8 +102,8 @@ void write_all(const PlanetSettings& settings, const fs::path& folder) {
 }  // namespace
 
 BuiltIn built_in_data(const PlanetSettings& settings) {
-  const auto folder = cache() / name_of(settings);
-  make_once(folder, [&](const fs::path& empty) { write_all(settings, empty); });
+  const auto folder =
+      prepared(name_of(settings), [&](const fs::path& empty) { write_all(settings, empty); });
   const auto marks = read_npy(folder / "stats" / "marks.npy").values;
   if (marks.size() != 3) {
     throw Error(

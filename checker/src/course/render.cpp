@@ -97,9 +97,8 @@ std::set<std::string> features_until(const Course& course, const Step& step, Ren
   return features;
 }
 
-const Step& last_step_with(const Course& course, std::string_view feature) {
-  for (size_t i = course.steps.size(); i-- > 0;) {
-    const auto& step = course.steps[i];
+const Step& first_step_with(const Course& course, std::string_view feature) {
+  for (const auto& step : course.steps) {
     const bool has =
         features_until(course, step, Rendering::solution).contains(std::string(feature));
     if (has && course.job_of(step)) return step;
@@ -174,11 +173,10 @@ std::string strip_comments(std::string_view text, std::string_view comment) {
   return squeeze_blank_lines(std::move(rest));
 }
 
-void check_continuity(const Course& whole) {
-  Course course = whole;  // what comes ready-made comes between two steps
-  for (auto& step : course.steps) step.given.clear();
-  for (const auto& step : course.steps) {
+void check_continuity(const Course& course) {
+  for (auto step : course.steps) {
     if (step.parent.empty()) continue;
+    step.given.clear();  // what comes ready-made comes between two steps
     const auto& parent = course.step(step.parent);
     for (const auto* before : course.files_of(parent)) {
       const auto files = course.files_of(step);

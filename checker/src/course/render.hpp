@@ -26,8 +26,8 @@ struct RenderedLine {
 /// The features that are on in the step as given, or solved.
 std::set<std::string> features_until(const Course& course, const Step& step, Rendering which);
 
-/// The last step with a job script whose solution has a feature. Throws Error if there is none.
-const Step& last_step_with(const Course& course, std::string_view feature);
+/// The first step with a job script whose solution has a feature. Throws Error if there is none.
+const Step& first_step_with(const Course& course, std::string_view feature);
 
 /// A line of a source with the step's name and program in their places.
 std::string substituted(std::string line, const Step& step, Rendering which);

@@ -41,7 +41,7 @@ class Cluster {
   Cluster(const fs::path& folder, const ChaosOptions& options)
       : folder_(folder), epochs_(options.epochs), lab_(Lab::start({.gpus_per_node = 2})) {
     const auto course = load_course(options.course);
-    const auto& step = last_step_with(course, kResumes);
+    const auto& step = first_step_with(course, kResumes);
     name_ = step.name;
     program_ = "solution_" + step.label();
     script_ = course.path_of(step, *course.job_of(step), course.edits_job(step)).string();

@@ -17,4 +17,8 @@ fs::path folder_of(const fs::path& world, size_t rank) {
   return fs::exists(shared) ? shared : world / ("rank-" + std::to_string(rank));
 }
 
+fs::path cache_of(const fs::path& world, size_t node) {
+  return world / ("cache-" + std::to_string(node));
+}
+
 }  // namespace checker

@@ -4,6 +4,7 @@
 ///   world-3/log-0 log-1 log-2    what each recorded
 ///           files/               where all of them ran, if they share a folder
 ///           rank-0/ rank-1/ …    else where each of them ran
+///           cache-0/ cache-1/ …  what the ranks of each node prepared
 #include <filesystem>
 
 namespace checker {
@@ -12,5 +13,7 @@ std::filesystem::path log_of(const std::filesystem::path& world, size_t rank);
 std::filesystem::path shared_folder_of(const std::filesystem::path& world);
 /// The one that they share if it is there, else the rank's own.
 std::filesystem::path folder_of(const std::filesystem::path& world, size_t rank);
+
+std::filesystem::path cache_of(const std::filesystem::path& world, size_t node);
 
 }  // namespace checker

@@ -119,6 +119,13 @@ struct FileChange {
   uint64_t nanoseconds = 0;  ///< comparable between ranks
 };
 
+/// A rank wants prepared data.
+struct PreparationSeen {
+  bool makes = false;  ///< it is about to make them: they were not there
+  std::string name;
+  size_t event = 0;
+};
+
 struct SetEpoch {
   uint64_t sampler = 0, epoch = 0;
 };
@@ -132,6 +139,7 @@ struct RankSeen {
   std::filesystem::path folder;              ///< where it ran
   std::vector<std::filesystem::path> files;  ///< that it left in there, from that folder
   std::vector<FileChange> file_changes;      ///< in a folder that ranks share
+  std::vector<PreparationSeen> preparations;
 
   // What the log says.
   std::vector<GroupSeen> groups;

@@ -31,6 +31,7 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
   command.environment = rank_environment(place, folder / kMeeting / "store");
   command.environment.insert(command.environment.end(),
                              {"WORLDSIZE_RECORD=" + log_of(folder, place.rank).string(),
+                              "WORLDSIZE_CACHE=" + cache_of(folder, place.node).string(),
                               "GLOO_SOCKET_IFNAME=lo", "OMP_NUM_THREADS=1", "NO_COLOR=1"});
   command.directory = folder_of(folder, place.rank);
   if (!experiment.file_shim.empty()) {
@@ -44,9 +45,10 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
 
 // A rank sees its folder and its own log, where all of them meet, the program and what it reads.
 Command boxed(const Experiment& experiment, const fs::path& folder, const Command& command,
-              size_t rank) {
+              const RankPlace& place) {
   const Mounts mounts{.read_only = {experiment.program, experiment.folder / kPlanFolder},
-                      .writable = {command.directory, log_of(folder, rank), folder / kMeeting},
+                      .writable = {command.directory, log_of(folder, place.rank), folder / kMeeting,
+                                   cache_of(folder, place.node)},
                       .scratch = folder / "scratch"};
   for (const auto& path : mounts.writable) experiment.box->hand_over(path);
   experiment.box->hand_over(mounts.scratch);
@@ -73,12 +75,13 @@ class Row {
       for (size_t rank = 0; rank < recorded.run.world; ++rank) {
         commands.push_back(rank_command(experiment, recorded.folder, world[rank]));
         fs::create_directories(commands.back().directory);
+        fs::create_directories(cache_of(recorded.folder, world[rank].node));
         logs.push_back(log_of(recorded.folder, rank));
         make_log(logs.back(), kLogBytes);
         recorded.run.ranks[rank].folder = commands.back().directory;
         recorded.run.ranks[rank].place = world[rank];
         if (experiment.box) {
-          commands.back() = boxed(experiment, recorded.folder, commands.back(), rank);
+          commands.back() = boxed(experiment, recorded.folder, commands.back(), world[rank]);
         } else if (experiment.servers) {
           commands.back().server = experiment.servers->of(experiment.program);
         }

@@ -32,6 +32,9 @@ StepDeviations step_from(const json& step) {
                        .twice = number(step, "twice", kUnknown),
                        .accumulated = number(step, "accumulated", kUnknown),
                        .nothing = number(step, "nothing", kUnknown),
+                       .target_mean = number(step, "target_mean", kUnknown),
+                       .together = number(step, "together", kUnknown),
+                       .target_multiple = number(step, "target_multiple", 0),
                        .parameters = {},
                        .mean_over = {},
                        .rate_factor = number(step, "rate_factor", 0),
@@ -119,7 +122,7 @@ Expected ask_oracle(const std::filesystem::path& replay_program,
   command.arguments.emplace_back("--");
   command.arguments.insert(command.arguments.end(), options.begin(), options.end());
   command.arguments.insert(command.arguments.end(), {"--output", (own / "output").string()});
-  command.environment = {"OMP_NUM_THREADS=1"};
+  command.environment = {"OMP_NUM_THREADS=1", prepared_data_of(folder)};
   if (box) {
     Mounts mounts{
         .read_only = {replay_program, folder / kPlanFolder}, .writable = {own}, .scratch = {}};

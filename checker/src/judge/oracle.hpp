@@ -21,6 +21,9 @@ struct StepDeviations {
   bool known = false;  ///< whether the gradients could be computed anew on every rank
   // Gradients, from hypotheses.
   double mean = 0, local = 0, sum = 0, twice = 0, accumulated = 0, nothing = 0;
+  double target_mean = kUnknown;  ///< gradients, from the mean over all ranks' targets
+  double together = kUnknown;     ///< and from those of all ranks' batches as one batch
+  double target_multiple = 0;  ///< the gradients are so many times that mean; 0: no multiple of it
   std::vector<std::string> parameters;  ///< whose gradient is not the mean
   /// The gradients are the mean over these ranks, who are not all; empty if over no such ranks.
   std::vector<size_t> mean_over;

@@ -194,6 +194,7 @@ bool tested_before(const RankSeen& rank, size_t event) {
 // ended: nothing runs since, so far.
 Phase phase_of(const instrumentation::PhaseRecord& mark, bool ended) {
   if (mark.phase == Mark::checkpoint) return Phase::checkpointing;
+  if (mark.phase == Mark::optimizer && ended) return Phase::after_step;
   if (mark.phase != Mark::evaluation) return Phase::training;
   if (!ended) return Phase::evaluating;
   return is_test(mark) ? Phase::closing : Phase::reporting;
@@ -235,6 +236,8 @@ std::string name_of(Phase phase) {
       return "phase.preparing";
     case Phase::training:
       return "phase.training";
+    case Phase::after_step:
+      return "phase.after_step";
     case Phase::checkpointing:
       return "phase.checkpointing";
     case Phase::evaluating:

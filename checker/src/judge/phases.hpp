@@ -12,6 +12,7 @@ enum class Phase {
   joining,    ///< no process group yet
   preparing,  ///< between the group and the first batch
   training,
+  after_step,  ///< between an optimizer step and the next batch, or at the end of an epoch
   checkpointing,
   evaluating,
   reporting,  ///< after an evaluation, or after it was reported

@@ -22,7 +22,8 @@ using Locate = std::function<std::string(const RankSeen&, const CollectiveSeen&)
 namespace feature {
 inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER", ddp = "DDP",
                                   set_epoch = "SET_EPOCH", all_reduce = "ALL_REDUCE",
-                                  print0 = "PRINT0", save0 = "SAVE0", destroy = "DESTROY";
+                                  print0 = "PRINT0", save0 = "SAVE0", destroy = "DESTROY",
+                                  target_mean = "TARGET_MEAN", scaled_rate = "SCALED_RATE";
 }  // namespace feature
 
 struct RunContext {

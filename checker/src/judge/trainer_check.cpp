@@ -122,10 +122,13 @@ void add_unjudged(const RunContext& context, std::vector<Unjudged>& all) {
 double largest_deviation(const RunContext& context) {
   double largest = context.ended_well() ? rules::loss_deviation(context) : 0;
   const bool mean = context.expects(feature::ddp);
+  const bool targets = context.expects(feature::target_mean);
   for (const auto& rank : context.truth.ranks) {
     for (const auto& step : rank.steps) {
-      for (const double deviation :
-           {mean ? step.mean : step.local, mean ? step.apart : 0, step.update}) {
+      for (const double deviation : {targets ? std::min(step.target_mean, step.together)
+                                     : mean  ? step.mean
+                                             : step.local,
+                                     mean ? step.apart : 0, step.update}) {
         if (deviation < kUnknown) largest = std::max(largest, deviation);
       }
     }

@@ -74,6 +74,10 @@ uint64_t fresh_seed() {
   return (static_cast<uint64_t>(device()) << 32 | device()) | 1;
 }
 
+std::string prepared_data_of(const std::filesystem::path& folder) {
+  return "WORLDSIZE_CACHE=" + (folder / kPlanFolder / "cache").string();
+}
+
 Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& request,
                const std::filesystem::path& folder, ForkServers* servers) {
   const auto own = folder / kPlanFolder;
@@ -87,7 +91,7 @@ Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& r
   for (const auto& world : request.worlds) {
     command.arguments.push_back(in_one_word(world.nodes));
   }
-  command.environment = {"OMP_NUM_THREADS=1"};
+  command.environment = {"OMP_NUM_THREADS=1", prepared_data_of(folder)};
   if (servers) command.server = servers->of(replay_program);
   const auto ran = capture(command);
   if (ran.interrupted_by) throw Error("Interrupted.");

@@ -48,6 +48,9 @@ Plan plain_plan(const Step& step, const std::vector<WorldShape>& worlds);
 /// A seed that nobody knows beforehand.
 uint64_t fresh_seed();
 
+/// The variable that tells the replay program where to prepare data: with the plan in this folder.
+std::string prepared_data_of(const std::filesystem::path& folder);
+
 /// Has the replay program write plan, data and configuration into <folder>/secret. servers: one of
 /// them may be the replay's; may be null. Throws Error if it fails.
 Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& request,

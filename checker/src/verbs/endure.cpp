@@ -64,7 +64,7 @@ int run_endure(const Project& project, const Arguments& arguments) {
     throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
   }
   const auto course = load_course(project.chapters());
-  const auto program = find_program(project, last_step_with(course, endure::kResumes), true);
+  const auto program = find_program(project, first_step_with(course, endure::kResumes), true);
   if (!parsed->count("no-build")) {
     build_targets(project, {&program.target, 1}, "building " + program.target);
   }

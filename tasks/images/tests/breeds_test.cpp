@@ -9,8 +9,7 @@
 #include "errors.hpp"
 #include "folders.hpp"
 #include "jpeg.hpp"
-#include "keyed_random.hpp"
-#include "prepared.hpp"
+#include "tasks/keyed_random.hpp"
 #include "temporary_folder.hpp"
 
 namespace tasks::images {
@@ -99,47 +98,6 @@ TEST(Breeds, APictureShowsEachTrait) {
     changed.at(i) = 1;
     EXPECT_GT((draw(changed) - plain).abs().mean().item<double>(), 2) << i;
   }
-}
-
-TEST(Prepared, IsMadeOnceAndWhole) {
-  const TemporaryFolder cache;
-  int made = 0;
-  const auto write = [&](const std::filesystem::path& folder) {
-    ++made;
-    std::ofstream(folder / "file") << "whole";
-    EXPECT_FALSE(std::filesystem::exists(cache.path() / "name"));
-  };
-  const auto folder = prepared(cache.path(), "name", write);
-  EXPECT_EQ(prepared(cache.path(), "name", write), folder);
-  EXPECT_EQ(made, 1);
-  EXPECT_TRUE(std::filesystem::exists(folder / "file"));
-}
-
-TEST(Prepared, WhatWasNotFinishedIsMadeAgainAndCleared) {
-  const TemporaryFolder cache;
-  EXPECT_THROW(prepared(cache.path(), "name",
-                        [](const std::filesystem::path& folder) {
-                          std::ofstream(folder / "half") << "half";
-                          throw Error("killed");
-                        }),
-               Error);
-  EXPECT_FALSE(std::filesystem::exists(cache.path() / "name"));
-  const auto folder = prepared(cache.path(), "name", [](const std::filesystem::path& inside) {
-    std::ofstream(inside / "file") << "whole";
-  });
-  EXPECT_FALSE(std::filesystem::exists(folder / "half"));
-  size_t entries = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(cache.path())) {
-    entries += entry.exists() ? 1 : 0;
-  }
-  EXPECT_EQ(entries, 2) << "the folder and its lock";
-}
-
-TEST(Prepared, WhereNothingCanBeWrittenSaysSo) {
-  const TemporaryFolder folder;
-  const auto file = folder.write("file", "no folder");
-  EXPECT_THAT(error_of([&] { prepared(file / "cache", "name", [](const auto&) {}); }),
-              testing::AllOf(testing::HasSubstr("cache"), testing::HasSubstr("WORLDSIZE_CACHE")));
 }
 
 }  // namespace

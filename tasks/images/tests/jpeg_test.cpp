@@ -6,7 +6,7 @@
 
 #include "errors.hpp"
 #include "folders.hpp"
-#include "keyed_random.hpp"
+#include "tasks/keyed_random.hpp"
 #include "temporary_folder.hpp"
 
 namespace tasks::images {

@@ -58,6 +58,10 @@ class Model : public torch::nn::Module {
 /// A value that makes a loss readable, in the loss's unit: "unigram" 5.41, "entropy floor" 3.02.
 using Baselines = std::vector<std::pair<std::string, double>>;
 
+struct OptimizerOptions {
+  double learning_rate_factor = 1;  ///< times what the task's configuration says
+};
+
 class Task {
  public:
   virtual ~Task() = default;
@@ -70,7 +74,7 @@ class Task {
   /// A freshly initialised model from torch's global generator, in the precision of the options.
   std::shared_ptr<Model> make_model() const;
   std::unique_ptr<torch::optim::Optimizer> make_optimizer(
-      std::vector<torch::Tensor> parameters) const;
+      std::vector<torch::Tensor> parameters, const OptimizerOptions& options = {}) const;
   /// The learning rates of a run of so many optimizer steps, on all ranks alike.
   std::unique_ptr<Schedule> make_schedule(torch::optim::Optimizer& optimizer,
                                           int64_t total_steps) const;

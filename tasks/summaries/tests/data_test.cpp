@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "cache.hpp"
 #include "errors.hpp"
 #include "json_lines.hpp"
 #include "temporary_folder.hpp"
@@ -69,54 +68,6 @@ TEST(Pairs, HaveAUnigramCrossEntropy) {
   // Counts and one more of each of five: 1, 2, 1, 3, 2, of nine.
   EXPECT_NEAR(unigram_cross_entropy(train, other, 5), -(std::log(3. / 9) + std::log(2. / 9)) / 2,
               1e-12);
-}
-
-// Four processes want the folder at once. One fills it; all find it whole.
-TEST(Cache, IsFilledOnce) {
-  const TemporaryFolder folder;
-  const auto cache = folder.path() / "below" / "cache";
-  const auto make = [&] {
-    const auto made = made_once(cache, "name", [&](const fs::path& unfinished) {
-      std::ofstream(unfinished / "half") << "1";
-      std::ofstream(folder.path() / "fills", std::ios::app) << "x";
-      std::ofstream(unfinished / "whole") << "2";
-    });
-    return made == cache / "name" && fs::exists(made / "half") && fs::exists(made / "whole");
-  };
-  std::vector<pid_t> children;
-  for (int i = 0; i < 4; ++i) {
-    const auto child = fork();
-    if (child == 0) _exit(make() ? 0 : 1);
-    children.push_back(child);
-  }
-  for (const auto child : children) {
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
-  EXPECT_TRUE(make());
-  EXPECT_EQ(fs::file_size(folder.path() / "fills"), 1U);
-}
-
-TEST(Cache, IsNotThereAfterAFailure) {
-  const TemporaryFolder folder;
-  const auto fails = [](const fs::path& unfinished) {
-    std::ofstream(unfinished / "half") << "1";
-    throw Error("the disk is full");
-  };
-  EXPECT_THAT(error_of([&] { made_once(folder.path(), "name", fails); }), HasSubstr("full"));
-  EXPECT_FALSE(fs::exists(folder.path() / "name"));
-  const auto files = std::distance(fs::directory_iterator(folder.path()), {});
-  EXPECT_EQ(files, 1);  // the lock
-  made_once(folder.path(), "name", [](const fs::path&) {});
-  EXPECT_TRUE(fs::is_directory(folder.path() / "name"));
-}
-
-TEST(Cache, ThatCannotBeIsAnError) {
-  const TemporaryFolder folder;
-  const auto file = folder.write("file", "");
-  EXPECT_THAT(error_of([&] { made_once(file, "name", [](const fs::path&) {}); }),
-              testing::AllOf(HasSubstr(file.string()), HasSubstr("WORLDSIZE_DATA_CACHE")));
 }
 
 Options options_of(const TemporaryFolder& folder, const std::string& yaml) {

@@ -23,8 +23,8 @@ using testing::HasSubstr;
 // Built-in data go to a cache of the test's own.
 class SummariesTask : public testing::Test {
  protected:
-  SummariesTask() { setenv("WORLDSIZE_DATA_CACHE", (folder.path() / "cache").c_str(), 1); }
-  ~SummariesTask() override { unsetenv("WORLDSIZE_DATA_CACHE"); }
+  SummariesTask() { setenv("WORLDSIZE_CACHE", (folder.path() / "cache").c_str(), 1); }
+  ~SummariesTask() override { unsetenv("WORLDSIZE_CACHE"); }
 
   Options options_of(const std::string& yaml) const {
     Options options;

@@ -12,7 +12,6 @@
 #include "errors.hpp"
 #include "fields.hpp"
 #include "measures.hpp"
-#include "once.hpp"
 #include "planet/planet.hpp"
 #include "temporary_folder.hpp"
 #include "written.hpp"
@@ -107,62 +106,6 @@ TEST_F(BuiltInData, SaysWhereItCannotBeWritten) {
   setenv("WORLDSIZE_CACHE", file.c_str(), 1);
   EXPECT_THAT(error_of([] { built_in_data(kSmall); }),
               testing::AllOf(HasSubstr("a-file"), HasSubstr("WORLDSIZE_CACHE")));
-}
-
-TEST(Once, OfSeveralProcessesOneFills) {
-  const TemporaryFolder folder;
-  const auto target = folder.path() / "deep/er";
-  const auto count = folder.path() / "count", started = folder.path() / "started";
-  for (int i = 0; i < 6; ++i) {
-    if (fork() != 0) continue;
-    std::ofstream(started, std::ios::app) << "x";
-    make_once(target, [&](const std::filesystem::path& empty) {
-      std::ofstream(count, std::ios::app) << "x";
-      // The others wait for this one; a little longer, so that they would be seen if they did not.
-      while (bytes_of(started).size() < 6) usleep(1000);
-      usleep(50'000);
-      std::ofstream(empty / "whole") << "yes";
-    });
-    _exit(bytes_of(target / "whole") == "yes" ? 0 : 1);
-  }
-  int status = 0, failed = 0;
-  while (wait(&status) > 0) failed += status != 0;
-  EXPECT_EQ(failed, 0);
-  EXPECT_EQ(bytes_of(count), "x");
-}
-
-TEST(Once, WhatAKilledProcessLeftIsMadeAnew) {
-  const TemporaryFolder folder;
-  const auto target = folder.path() / "data";
-  const auto child = fork();
-  if (child == 0) {
-    make_once(target, [](const std::filesystem::path& empty) {
-      std::ofstream(empty / "half") << "a";
-      raise(SIGKILL);
-    });
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  EXPECT_FALSE(std::filesystem::exists(target));
-  make_once(target, [](const std::filesystem::path& empty) {
-    EXPECT_TRUE(std::filesystem::is_empty(empty));
-    std::ofstream(empty / "whole") << "b";
-  });
-  EXPECT_TRUE(std::filesystem::exists(target / "whole"));
-  EXPECT_FALSE(std::filesystem::exists(target / "half"));
-  // The folder, its lock, and nothing else.
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 2);
-}
-
-TEST(Once, WhatFailsLeavesNothing) {
-  const TemporaryFolder folder;
-  const auto target = folder.path() / "data";
-  EXPECT_EQ(error_of([&] {
-              make_once(target, [](const std::filesystem::path&) { throw Error("disk full"); });
-            }),
-            "disk full");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 }  // namespace

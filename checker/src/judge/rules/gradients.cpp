@@ -14,7 +14,19 @@ using Reading = std::string_view;
 constexpr Reading kNothing = "no_gradients", kLocal = "gradients_not_averaged",
                   kSum = "gradients_summed", kTwice = "gradients_divided_twice",
                   kAccumulated = "gradients_accumulate", kSome = "some_gradients_not_averaged",
-                  kOther = "gradients_wrong", kLoop = "training_step_wrong";
+                  kOther = "gradients_wrong", kLoop = "training_step_wrong",
+                  kOverRanks = "gradients_averaged_over_ranks",
+                  kWeights = "gradients_weighted_otherwise",
+                  kTargets = "gradients_of_targets_wrong";
+
+// Of gradients that should be the mean over all ranks' targets.
+Reading read_of_targets(const StepDeviations& step, double tolerance) {
+  if (step.nothing == 0) return kNothing;
+  if (step.mean < tolerance) return kOverRanks;
+  if (step.target_multiple != 0) return kWeights;
+  if (step.local < tolerance) return kLocal;
+  return kTargets;
+}
 
 Reading read(const StepDeviations& step, size_t world, double tolerance) {
   const auto fits = [&](double deviation) { return deviation < tolerance; };
@@ -29,12 +41,17 @@ Reading read(const StepDeviations& step, size_t world, double tolerance) {
 class Gradients {
  public:
   Gradients(const RunContext& context, Symptoms& symptoms)
-      : context_(context), symptoms_(symptoms), ddp_(context.expects(feature::ddp)) {}
+      : context_(context),
+        symptoms_(symptoms),
+        ddp_(context.expects(feature::ddp)),
+        targets_(context.expects(feature::target_mean) && context.world() > 1) {}
 
   void judge() {
     size_t steps = 0;
     for (const auto& rank : context_.truth.ranks) steps = std::max(steps, rank.steps.size());
-    rates_are_scaled_ = scaled_rates();
+    // Where a TODO scales them, its own rule looks at the rates.
+    rates_are_judged_ = !context_.expects(feature::scaled_rate);
+    rates_are_scaled_ = rates_are_judged_ && scaled_rates();
     for (size_t t = 0; t < steps; ++t) {
       if (apart(t) || wrong_gradients(t) || wrong_rates(t) || wrong_update(t)) return;
     }
@@ -62,6 +79,8 @@ class Gradients {
       worst = std::max(worst, step->apart);
     }
     if (ranks.empty()) return false;
+    // They drift apart because ranks step with different rates, which is another rule's.
+    if (t > 0 && !rates_are_judged_ && rates_differ_before(t)) return true;
     add({.id = t == 0 ? "different_start" : "parameters_drift_apart",
          .evidence = {{"apart", {{"ranks", ranks_value(ranks)}}}},
          .deviation = worst},
@@ -69,12 +88,21 @@ class Gradients {
     return true;
   }
 
+  bool rates_differ_before(size_t t) const {
+    for (size_t before = 0; before < t; ++before) {
+      std::vector<double> factors;
+      for (const auto& [rank, step] : at(before)) factors.push_back(step->rate_factor);
+      const auto [least, most] = std::ranges::minmax(factors);
+      if (most - least > context_.gradient_tolerance() * most) return true;
+    }
+    return false;
+  }
+
   bool wrong_gradients(size_t t) {
     std::vector<size_t> ranks;
     const StepDeviations* example = nullptr;
     for (const auto& [rank, step] : at(t)) {
-      if (!step->known || (ddp_ ? step->mean : step->local) <= context_.gradient_tolerance())
-        continue;
+      if (!step->known || deviation_of(*step, t) <= context_.gradient_tolerance()) continue;
       ranks.push_back(rank);
       // A rank that holds something telling, rather than one that is wrong by its neighbour's
       // fault.
@@ -82,6 +110,7 @@ class Gradients {
         example = step;
     }
     if (ranks.empty()) return false;
+    if (targets_) return wrong_mean_over_targets(ranks, *example, t);
     auto reading = read(*example, context_.world(), context_.gradient_tolerance());
     if (!ddp_ && reading != kAccumulated && reading != kNothing) reading = kLoop;
     std::vector<EvidenceLine> evidence{
@@ -102,7 +131,55 @@ class Gradients {
          .evidence = std::move(evidence),
          .variant = reading == kLocal && talks_in_training() ? "exchanged" : "",
          .kind = not_started ? FindingKind::not_started : FindingKind::mistake,
-         .deviation = ddp_ ? example->mean : example->local},
+         .deviation = deviation_of(*example, t)},
+        t);
+    return true;
+  }
+
+  // From what they must be. Where the model normalises over the batches of all ranks, that is what
+  // one process computes, which is the mean over targets.
+  double deviation_of(const StepDeviations& step, size_t t) const {
+    if (!ddp_) return step.local;
+    const auto counts = targets_at(t);
+    const bool alike = std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
+    const double mean = targets_ ? step.target_mean : step.mean;
+    return targets_ || alike ? std::min(mean, step.together) : mean;
+  }
+
+  // Of each rank's last batch before a step.
+  std::vector<double> targets_at(size_t t) const {
+    std::vector<double> counts;
+    for (const auto& rank : context_.run().ranks) {
+      counts.push_back(0);
+      for (const auto& pass : rank.passes) {
+        for (const auto& batch : pass.batches) {
+          if (batch.step == t) counts.back() = batch.loss_count;
+        }
+      }
+    }
+    return counts;
+  }
+
+  bool wrong_mean_over_targets(const std::vector<size_t>& ranks, const StepDeviations& example,
+                               size_t t) {
+    const auto reading = read_of_targets(example, context_.gradient_tolerance());
+    if (reading == kLocal && partly_averaged(ranks, t)) return true;
+    std::vector<EvidenceLine> evidence{{"off_mean", {{"ranks", ranks_value(ranks)}}}};
+    if (reading == kWeights) {
+      evidence = {
+          {"factor", {{"ranks", ranks_value(ranks)}, {"factor", digits(example.target_multiple)}}}};
+    }
+    if (reading == kOverRanks || reading == kWeights) {
+      std::string counts;
+      for (const double count : targets_at(t)) {
+        counts += (counts.empty() ? "" : ", ") + digits(count);
+      }
+      evidence.push_back({"counts", {{"counts", counts}}});
+    }
+    add({.id = std::string(reading),
+         .evidence = std::move(evidence),
+         .kind = reading == kOverRanks ? FindingKind::not_started : FindingKind::mistake,
+         .deviation = example.target_mean},
         t);
     return true;
   }
@@ -141,7 +218,8 @@ class Gradients {
   bool talks_in_training() const {
     const auto& rank = context_.run().ranks.front();
     return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
-      return phase_at(rank, collective.event) == Phase::training;
+      const auto phase = phase_at(rank, collective.event);
+      return phase == Phase::training || phase == Phase::after_step;
     });
   }
 
@@ -168,7 +246,7 @@ class Gradients {
   }
 
   bool wrong_rates(size_t t) {
-    if (rates_are_scaled_) return false;
+    if (rates_are_scaled_ || !rates_are_judged_) return false;
     for (const auto& [rank, step] : at(t)) {
       if (step->rates <= context_.tolerance()) continue;
       add({.id = "learning_rate_not_the_schedules",
@@ -202,7 +280,8 @@ class Gradients {
   const RunContext& context_;
   Symptoms& symptoms_;
   bool ddp_;
-  bool rates_are_scaled_ = false;
+  bool targets_;  ///< gradients must be the mean over all ranks' targets
+  bool rates_are_scaled_ = false, rates_are_judged_ = true;
 };
 
 }  // namespace
@@ -216,27 +295,6 @@ void gradients(const RunContext& context, Symptoms& symptoms) {
     return;
   }
   Gradients(context, symptoms).judge();
-}
-
-std::vector<std::string> second_opinion(const RunContext& context) {
-  std::vector<std::string> disagreements;
-  const bool ddp = context.expects(feature::ddp);
-  for (size_t rank = 0; rank < context.truth.ranks.size(); ++rank) {
-    const auto& steps = context.truth.ranks[rank].steps;
-    for (size_t t = 0; t < steps.size(); ++t) {
-      const double first = ddp ? steps[t].mean : steps[t].local;
-      const double second = ddp ? steps[t].fingerprint_mean : steps[t].fingerprint_local;
-      if (!steps[t].known || second == kUnknown) continue;
-      if ((first <= context.gradient_tolerance()) == (second <= context.gradient_tolerance()))
-        continue;
-      disagreements.push_back("at world size " + std::to_string(context.world()) + " rank " +
-                              std::to_string(rank) + ", step " + std::to_string(t + 1) +
-                              ": gradients off by " + digits(first) + " by name, " +
-                              digits(second) + " by fingerprint");
-      break;
-    }
-  }
-  return disagreements;
 }
 
 }  // namespace checker::rules

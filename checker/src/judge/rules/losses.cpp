@@ -165,6 +165,21 @@ class Losses {
     return own_shares_only_ && training_ > 0 && evaluation_ > 0 && !evaluates_together(context_);
   }
 
+  // Ranks whose parameters differ evaluate different models, whatever they exchange.
+  bool parameters_are_apart() const {
+    return std::ranges::any_of(context_.truth.ranks, [&](const ExpectedRank& rank) {
+      return std::ranges::any_of(rank.steps, [&](const StepDeviations& step) {
+        return step.apart > context_.tolerance();
+      });
+    });
+  }
+
+  FindingKind kind() const {
+    if (not_started()) return FindingKind::not_started;
+    const bool follows = training_ == 0 && parameters_are_apart();
+    return follows ? FindingKind::consequence : FindingKind::mistake;
+  }
+
   void report() {
     std::ranges::sort(wrong_ranks_);
     wrong_ranks_.erase(std::unique(wrong_ranks_.begin(), wrong_ranks_.end()), wrong_ranks_.end());
@@ -182,7 +197,7 @@ class Losses {
                          .values = values,
                          .evidence = std::move(evidence_),
                          .variant = in_training_mode_ ? "training_mode" : "",
-                         .kind = not_started() ? FindingKind::not_started : FindingKind::mistake,
+                         .kind = kind(),
                          .deviation = deciding_});
   }
 

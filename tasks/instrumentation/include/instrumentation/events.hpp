@@ -72,6 +72,9 @@ enum class Kind : uint16_t {
 
   // Files in the folder that WORLDSIZE_FILES names, where a run is recorded with the file shim.
   file = 44,  ///< before a file changes: FileRecord, its path, then its new path if it moves
+
+  prepared = 45,  ///< a task wants prepared data: uint64 1 if they are there, 0 if this process is
+                  ///< about to make them; then their name
 };
 
 struct GroupRecord {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <numbers>
 
-namespace tasks::images {
+namespace tasks {
 
 /// SplitMix64 (Steele, Lea and Flood 2014, https://doi.org/10.1145/2660193.2660195), which starts
 /// from a hash of the key.
@@ -49,4 +49,4 @@ class KeyedRandom {
   uint64_t state_ = 0;
 };
 
-}  // namespace tasks::images
+}  // namespace tasks

@@ -1,0 +1,136 @@
+// Solution of step 09: Other data, other models.
+//
+// The finished trainer trains images, summaries and weather as well: --task names them. These tasks
+// show four things that the language model hid. After this step the trainer is right for all of
+// them.
+//
+// Run it: ./workbook run 09 --world 2 -- --task signals --solution
+// Made by ./workbook render from checker/chapters/workloads/train.cpp.
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/checkpointing.hpp"
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto output = model->forward(input);
+  const auto loss = task.loss(output, target);
+  // TODO 24: each target counts the same in the gradient, on whichever rank it is.
+  // DistributedDataParallel averages over ranks, and these have unequally many targets.
+  auto targets = torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(device));
+  all_reduce(targets, ReduceOp::AVG);
+  (loss.sum / targets).backward();
+  optimizer.step();
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress,
+                   tasks::Checkpointing& checkpoints) {
+  model->train();
+  auto totals = checkpoints.begin_epoch(task.no_totals(device));
+  for (auto& batch : loader) {
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+    checkpoints.step(totals);
+  }
+  all_reduce(totals, ReduceOp::SUM);
+  return task.score(totals);
+}
+
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  all_reduce(totals, ReduceOp::SUM);
+  return task.score(totals);
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
+  tasks::apply(options);
+
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+
+  // TODO 22: one rank of each node prepares the data, and the others find them.
+  const auto task = rank0_first([&] { return tasks::make_task(options); });
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
+
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+
+  // Training drops what does not fill a batch, so that every step averages over equally many.
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  tasks::Checkpointing checkpoints(options);
+  const auto model =
+      DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
+  // TODO 25: the learning rate is the schedule's times the square root of the world size.
+  // The ranks' batches together are larger, so that their gradient is less noisy.
+  const auto optimizer = task->make_optimizer(
+      model->parameters(), {.learning_rate_factor = std::sqrt(double(world_size))});
+
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
+  const int64_t first =
+      checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
+  for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
+    train_sampler.set_epoch(epoch);
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress, checkpoints);
+    // TODO 23: all ranks evaluate with the same running means and variances.
+    synchronize_buffers(*model);
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    // This tells the checker and the monitor; it prints nothing.
+    progress.report(trained, valid);
+    print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+           task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      save0(*model, options.output / "model-best.safetensors");
+    }
+  }
+
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
+  print0("best validation loss: {}", task->describe(best));
+  print0("test loss: {}", task->describe(test));
+  save0(*model, options.output / "model-final.safetensors");
+  destroy_process_group();
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}

@@ -1,0 +1,157 @@
+// Step 09: Other data, other models.
+//
+// The finished trainer trains images, summaries and weather as well: --task names them. These tasks
+// show four things that the language model hid. After this step the trainer is right for all of
+// them.
+//
+// Run it: ./workbook run 09 --world 2 -- --task signals
+// Made by ./workbook render from checker/chapters/workloads/train.cpp; it is yours now.
+
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/checkpointing.hpp"
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Takes one training step and returns the batch's loss.
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto output = model->forward(input);
+  const auto loss = task.loss(output, target);
+  // TODO 24: Average over targets, not over ranks.
+  //   Divide the sum of the batch's losses by the mean number of targets of all ranks, and call
+  //   backward() on that.
+  //   A target is what the loss is computed for: a word of a summary, say. Texts are unequally
+  //   long, so the ranks' batches have unequally many targets. loss.mean() divides by this rank's
+  //   number, and DistributedDataParallel averages over ranks. So a target in a short text counts
+  //   more than one in a long text.
+  //   loss.count is this rank's number of targets. Put it into a tensor on device, as a double, and
+  //   all_reduce it with ReduceOp::AVG.
+  //   Expect no change for tasks whose samples have equally many targets, such as the language
+  //   model.
+  loss.mean().backward();
+  optimizer.step();
+  return loss;
+}
+
+// Trains for one epoch and returns its score: the mean loss per target.
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress,
+                   tasks::Checkpointing& checkpoints) {
+  model->train();
+  auto totals = checkpoints.begin_epoch(task.no_totals(device));
+  for (auto& batch : loader) {
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+    checkpoints.step(totals);
+  }
+  all_reduce(totals, ReduceOp::SUM);
+  return task.score(totals);
+}
+
+// Returns the score over a whole split.
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    const auto output = model->forward(input);
+    totals += task.loss(output, target).totals();
+  }
+  all_reduce(totals, ReduceOp::SUM);
+  return task.score(totals);
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
+  tasks::apply(options);
+
+  const auto [rank, local_rank, world_size, device] =
+      setup({.backend = options.backend, .device = options.device});
+
+  // TODO 22: Prepare data once a node.
+  //   Let the first rank of each node make the task, and the others after it.
+  //   make_task of images, summaries and weather draws its data, or unpacks them, into a folder of
+  //   the node, unless they are there. Now all ranks find nothing and all prepare the same files.
+  //   rank0_first(work) does work on the first rank of each node. When these are done, it does work
+  //   on the other ranks. It returns what work returned.
+  //   Expect the same losses. Delete the folder ~/.cache/worldsize to see who prepares the data.
+  const auto task = tasks::make_task(options);
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
+
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+
+  // Training drops what does not fill a batch, so that every step averages over equally many.
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+
+  const auto module = task->make_model();
+  module->to(device);
+  tasks::Checkpointing checkpoints(options);
+  const auto model =
+      DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
+  // TODO 25: Scale the learning rate.
+  //   Give make_optimizer a learning_rate_factor: the square root of the world size.
+  //   More ranks make a larger batch. Its gradient is less noisy, so steps may be larger. There are
+  //   fewer of them as well. The schedule multiplies the rate of every step by this factor.
+  //   Expect no change with one rank. With two ranks the rates in ./workbook monitor are 1.41 times
+  //   as large.
+  const auto optimizer = task->make_optimizer(model->parameters());
+
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
+  const int64_t first =
+      checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
+  for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
+    train_sampler.set_epoch(epoch);
+    const auto trained =
+        train(*task, model, *train_loader, *optimizer, *schedule, device, progress, checkpoints);
+    // TODO 23: Evaluate with the same buffers everywhere.
+    //   Give all ranks the same buffers after each training epoch, before the evaluation.
+    //   BatchNorm keeps a running mean and variance of what it saw in training. These are buffers,
+    //   not parameters: no gradient changes them. Each rank sees its own batches, so its buffers
+    //   differ from the others'. Then each rank evaluates another model, and the saved one is only
+    //   rank 0's.
+    //   Expect a validation loss that changes a little, with --task images or --task signals.
+    const auto valid = evaluate(*task, model, *valid_loader, device);
+    // This tells the checker and the monitor; it prints nothing.
+    progress.report(trained, valid);
+    print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+           task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      save0(*model, options.output / "model-best.safetensors");
+    }
+  }
+
+  const auto test = evaluate(*task, model, *test_loader, device);
+  progress.report(test);
+  print0("best validation loss: {}", task->describe(best));
+  print0("test loss: {}", task->describe(test));
+  save0(*model, options.output / "model-final.safetensors");
+  destroy_process_group();
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}
