@@ -48,8 +48,8 @@ class EvaluationModel {
 };
 
 torch::Tensor balanced(const tasks::Loss& loss) {
-  auto share = torch::full({}, double(loss.count),
-                           torch::dtype(torch::kDouble).device(loss.sum.device()));
+  auto share =
+      torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(loss.sum.device()));
   all_reduce(share, ReduceOp::AVG);
   return loss.sum / share;
 }
@@ -84,8 +84,7 @@ int main(int argc, char** argv) try {
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
   tasks::Score best;
   model->train();
-  for (int64_t epoch =
-           checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
+  for (int64_t epoch = checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
        epoch < options.epochs && !progress.finished(); ++epoch) {
     sampler.set_epoch(epoch);
     auto totals = checkpoints.begin_epoch(task->no_totals(world.device));

@@ -40,9 +40,9 @@ tasks::Score evaluate(const tasks::Task& task, auto& model, const tasks::Dataset
                       int64_t batch_size, torch::Device device) {
   const torch::NoGradGuard no_grad;
   model->eval();
-  auto loader = data::make_data_loader(
-      set, DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
-      data::DataLoaderOptions(batch_size));
+  auto loader =
+      data::make_data_loader(set, DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
+                             data::DataLoaderOptions(batch_size));
   auto totals = task.no_totals(device);
   for (auto& batch : *loader) {
     const auto [input, target] = batch.to(device);
@@ -60,8 +60,8 @@ int main(int argc, char** argv) try {
   const auto train_set = task->dataset("train");
 
   DistributedSampler sampler(*train_set.size(), {.seed = options.seed, .drop_last = true});
-  auto loader = data::make_data_loader(
-      train_set, sampler, data::DataLoaderOptions(options.batch_size).drop_last(true));
+  auto loader = data::make_data_loader(train_set, sampler,
+                                       data::DataLoaderOptions(options.batch_size).drop_last(true));
   const auto module = task->make_model();
   module->to(world.device);
   tasks::Checkpointing checkpoints(options);
@@ -80,8 +80,8 @@ int main(int argc, char** argv) try {
     for (auto& batch : *loader) {
       const auto [input, target] = batch.to(world.device);
       const auto loss = task->loss(model->forward(input), target);
-      auto targets = torch::full({}, double(loss.count),
-                                 torch::dtype(torch::kDouble).device(world.device));
+      auto targets =
+          torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(world.device));
       all_reduce(targets, ReduceOp::AVG);
       optimizer.zero_grad();
       (loss.sum / targets).backward();
@@ -93,8 +93,8 @@ int main(int argc, char** argv) try {
     all_reduce(totals, ReduceOp::SUM);
     const auto trained = task->score(totals);
     synchronize_buffers(*module);
-    const auto valid = evaluate(*task, model, task->dataset("validation"), options.batch_size,
-                                world.device);
+    const auto valid =
+        evaluate(*task, model, task->dataset("validation"), options.batch_size, world.device);
     progress.report(trained, valid);
     print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
            task->format(trained), task->format(valid));
@@ -103,8 +103,7 @@ int main(int argc, char** argv) try {
       save0(*model, options.output / "model-best.safetensors");
     }
   }
-  const auto test =
-      evaluate(*task, model, task->dataset("test"), options.batch_size, world.device);
+  const auto test = evaluate(*task, model, task->dataset("test"), options.batch_size, world.device);
   progress.report(test);
   print0("best validation loss: {}", task->describe(best));
   print0("test loss: {}", task->describe(test));

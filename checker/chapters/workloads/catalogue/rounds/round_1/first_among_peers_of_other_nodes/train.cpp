@@ -15,8 +15,7 @@ namespace data = torch::data;
 
 // The ranks that have my place on their nodes, so that there is one of each node in the group.
 Group one_rank_of_each_node(const World& world) {
-  const auto place =
-      torch::tensor({int64_t{world.local_rank}}, torch::kLong).to(world.device);
+  const auto place = torch::tensor({int64_t{world.local_rank}}, torch::kLong).to(world.device);
   const auto places = all_gather(place).cpu();
   std::map<int64_t, std::vector<int>> ranks_at;
   for (int rank = 0; rank < world.world_size; ++rank)
@@ -73,10 +72,10 @@ int main(int argc, char** argv) try {
   DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
   auto train_loader = data::make_data_loader(
       train_set, train_sampler, data::DataLoaderOptions(options.batch_size).drop_last(true));
-  auto valid_loader = data::make_data_loader(valid_set, valid_sampler,
-                                             data::DataLoaderOptions(options.batch_size));
-  auto test_loader = data::make_data_loader(test_set, test_sampler,
-                                            data::DataLoaderOptions(options.batch_size));
+  auto valid_loader =
+      data::make_data_loader(valid_set, valid_sampler, data::DataLoaderOptions(options.batch_size));
+  auto test_loader =
+      data::make_data_loader(test_set, test_sampler, data::DataLoaderOptions(options.batch_size));
 
   const auto module = task->make_model();
   module->to(device);

@@ -69,8 +69,8 @@ int main(int argc, char** argv) try {
   const auto batches = data::DataLoaderOptions(options.batch_size);
   const auto train_loader = data::make_data_loader(
       train_set, sampler, data::DataLoaderOptions(options.batch_size).drop_last(true));
-  const auto valid_loader = data::make_data_loader(
-      valid_set, DistributedSampler(*valid_set.size(), in_order), batches);
+  const auto valid_loader =
+      data::make_data_loader(valid_set, DistributedSampler(*valid_set.size(), in_order), batches);
   const auto test_loader =
       data::make_data_loader(test_set, DistributedSampler(*test_set.size(), in_order), batches);
 
@@ -106,8 +106,7 @@ int main(int argc, char** argv) try {
   };
 
   tasks::Score best;
-  for (int64_t epoch =
-           checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
+  for (int64_t epoch = checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
        epoch < options.epochs && !progress.finished(); ++epoch) {
     sampler.set_epoch(epoch);
     model->train();
@@ -115,8 +114,8 @@ int main(int argc, char** argv) try {
     const auto trained = task->score(walk(*train_loader, world.device, sums, train_on));
     same_buffers(*module);
     model->eval();
-    const auto valid = task->score(
-        walk(*valid_loader, world.device, task->no_totals(world.device), look_at));
+    const auto valid =
+        task->score(walk(*valid_loader, world.device, task->no_totals(world.device), look_at));
     progress.report(trained, valid);
     print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
            task->format(trained), task->format(valid));

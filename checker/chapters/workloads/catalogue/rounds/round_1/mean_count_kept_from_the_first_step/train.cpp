@@ -61,8 +61,7 @@ class Engine {
     tasks::Progress progress(options_, *train_set.size());
     const auto schedule = task_->make_schedule(*optimizer, progress.total_steps());
     tasks::Score best;
-    const auto first =
-        checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
+    const auto first = checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
 
     for (auto epoch = first; epoch < options_.epochs && !progress.finished(); ++epoch) {
       sampler.set_epoch(epoch);

@@ -72,9 +72,8 @@ int main(int argc, char** argv) try {
   const DistributedSamplerOptions all{.shuffle = false, .pad = false};
   auto train_loader = data::make_data_loader(
       train_set, sampler, data::DataLoaderOptions(options.batch_size).drop_last(true));
-  auto valid_loader =
-      data::make_data_loader(valid_set, DistributedSampler(*valid_set.size(), all),
-                             data::DataLoaderOptions(options.batch_size));
+  auto valid_loader = data::make_data_loader(valid_set, DistributedSampler(*valid_set.size(), all),
+                                             data::DataLoaderOptions(options.batch_size));
   auto test_loader = data::make_data_loader(test_set, DistributedSampler(*test_set.size(), all),
                                             data::DataLoaderOptions(options.batch_size));
 
@@ -105,8 +104,8 @@ int main(int argc, char** argv) try {
     return task->score(totals);
   };
 
-  int64_t epoch = checkpoints.restore(*model, *optimizer, *schedule, sampler, progress,
-                                      tell_and_save.best);
+  int64_t epoch =
+      checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, tell_and_save.best);
   for (; epoch < options.epochs && !progress.finished(); ++epoch) {
     for (auto* callback : callbacks) callback->training_begins(epoch);
     model->train();
@@ -115,8 +114,8 @@ int main(int argc, char** argv) try {
       const auto [input, target] = batch.to(world.device);
       optimizer->zero_grad();
       const auto loss = task->loss(model->forward(input), target);
-      auto count = torch::full({}, double(loss.count),
-                               torch::dtype(torch::kDouble).device(world.device));
+      auto count =
+          torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(world.device));
       all_reduce(count, ReduceOp::AVG);
       (loss.sum / count).backward();
       optimizer->step();

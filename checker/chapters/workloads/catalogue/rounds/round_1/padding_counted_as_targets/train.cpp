@@ -26,8 +26,7 @@ Part part(const tasks::Task& task, const std::string& name, const tasks::Options
   const bool trains = name == "train";
   auto set = task.dataset(name);
   const DistributedSampler sampler(
-      *set.size(),
-      {.shuffle = trains, .seed = options.seed, .drop_last = trains, .pad = false});
+      *set.size(), {.shuffle = trains, .seed = options.seed, .drop_last = trains, .pad = false});
   auto loader = data::make_data_loader(
       set, sampler, data::DataLoaderOptions(options.batch_size).drop_last(trains));
   return {set, sampler, std::move(loader)};
@@ -93,8 +92,7 @@ int main(int argc, char** argv) try {
   };
 
   tasks::Score best;
-  int64_t epoch =
-      checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
+  int64_t epoch = checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
   for (; epoch < options.epochs && !progress.finished(); ++epoch) {
     train_sampler.set_epoch(epoch);
     const auto trained = train(train_loader);

@@ -26,7 +26,8 @@ class Trainer {
         module_(new_module()),
         checkpoints_(options),
         model_(module_, {.bucket_indices = checkpoints_.bucket_indices()}),
-        optimizer_(task_->make_optimizer(model_->parameters(), {std::sqrt(double(world.world_size))})),
+        optimizer_(
+            task_->make_optimizer(model_->parameters(), {std::sqrt(double(world.world_size))})),
         progress_(options, *train_set_.size()),
         schedule_(task_->make_schedule(*optimizer_, progress_.total_steps())) {}
 
@@ -67,9 +68,9 @@ class Trainer {
 
   Loader split(const char* name) const {
     const auto set = task_->dataset(name);
-    return data::make_data_loader(
-        set, DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
-        data::DataLoaderOptions(options_.batch_size));
+    return data::make_data_loader(set,
+                                  DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
+                                  data::DataLoaderOptions(options_.batch_size));
   }
 
   tasks::Score learn(auto& loader) {
@@ -79,8 +80,8 @@ class Trainer {
       const auto here = batch.to(world_.device);
       optimizer_->zero_grad();
       const auto loss = task_->loss(model_->forward(here.input), here.target);
-      const auto count = torch::full({1}, double(loss.count),
-                                     torch::dtype(torch::kDouble).device(world_.device));
+      const auto count =
+          torch::full({1}, double(loss.count), torch::dtype(torch::kDouble).device(world_.device));
       all_reduce(count, ReduceOp::SUM);
       (loss.sum * world_.world_size / count.squeeze()).backward();
       optimizer_->step();

@@ -81,13 +81,12 @@ int main(int argc, char** argv) try {
   const auto valid_set = task->dataset("validation");
   const auto test_set = task->dataset("test");
   DistributedSampler train_sampler(*train_set.size(), {.seed = options.seed, .drop_last = true});
-  auto train_loader =
-      data::make_data_loader(train_set, train_sampler,
-                             data::DataLoaderOptions(options.batch_size).drop_last(true));
+  auto train_loader = data::make_data_loader(
+      train_set, train_sampler, data::DataLoaderOptions(options.batch_size).drop_last(true));
   const auto evaluation_loader = [&](const tasks::Dataset& set) {
-    return data::make_data_loader(
-        set, DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
-        data::DataLoaderOptions(options.batch_size));
+    return data::make_data_loader(set,
+                                  DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
+                                  data::DataLoaderOptions(options.batch_size));
   };
   auto valid_loader = evaluation_loader(valid_set);
   auto test_loader = evaluation_loader(test_set);

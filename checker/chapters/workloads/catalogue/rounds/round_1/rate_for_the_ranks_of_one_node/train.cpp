@@ -102,8 +102,8 @@ int main(int argc, char** argv) try {
   tasks::Checkpointing checkpoints(options);
   const auto model =
       DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
-  const auto optimizer = task->make_optimizer(
-      model->parameters(), {.learning_rate_factor = place.rate_factor()});
+  const auto optimizer =
+      task->make_optimizer(model->parameters(), {.learning_rate_factor = place.rate_factor()});
   tasks::Progress progress(options, *train_set.size());
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
   const Job job{place, *task, progress, checkpoints};

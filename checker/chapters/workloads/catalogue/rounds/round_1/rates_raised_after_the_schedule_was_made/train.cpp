@@ -20,8 +20,8 @@ void scale_rates(torch::optim::Optimizer& optimizer, double factor) {
 }
 
 torch::Tensor mean_over_all_targets(const tasks::Loss& loss) {
-  const auto counts = all_gather(
-      torch::full({}, double(loss.count), torch::kDouble).to(loss.sum.device()));
+  const auto counts =
+      all_gather(torch::full({}, double(loss.count), torch::kDouble).to(loss.sum.device()));
   const auto weight = double(loss.count) / counts.mean();
   return loss.mean() * weight;
 }
@@ -82,8 +82,8 @@ int main(int argc, char** argv) try {
     return add_up(totals);
   };
 
-  auto loader = data::make_data_loader(
-      train_set, sampler, data::DataLoaderOptions(options.batch_size).drop_last(true));
+  auto loader = data::make_data_loader(train_set, sampler,
+                                       data::DataLoaderOptions(options.batch_size).drop_last(true));
   tasks::Score best;
   auto epoch = checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
   for (; epoch < options.epochs && !progress.finished(); ++epoch) {

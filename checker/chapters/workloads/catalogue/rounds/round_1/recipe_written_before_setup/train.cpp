@@ -66,8 +66,8 @@ class Experiment {
       synchronize_buffers(*model, recipe_.statistics);
       const auto valid = score(model, "validation");
       progress.report(trained, valid);
-      print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1,
-             recipe_.options.epochs, task_->format(trained), task_->format(valid));
+      print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, recipe_.options.epochs,
+             task_->format(trained), task_->format(valid));
       if (valid < best) {
         best = valid;
         save0(*model, recipe_.options.output / "model-best.safetensors");
@@ -101,9 +101,8 @@ class Experiment {
     const torch::NoGradGuard no_grad;
     model->eval();
     const auto set = task_->dataset(split);
-    auto loader =
-        data::make_data_loader(set, DistributedSampler(*set.size(), recipe_.evaluation),
-                               data::DataLoaderOptions(recipe_.batch_size));
+    auto loader = data::make_data_loader(set, DistributedSampler(*set.size(), recipe_.evaluation),
+                                         data::DataLoaderOptions(recipe_.batch_size));
     auto totals = task_->no_totals(device_);
     for (auto& batch : *loader) {
       const auto [input, target] = batch.to(device_);

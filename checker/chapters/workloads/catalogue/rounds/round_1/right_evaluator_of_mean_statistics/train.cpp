@@ -91,8 +91,8 @@ int main(int argc, char** argv) try {
 
   const auto train_set = task->dataset("train");
   DistributedSampler sampler(*train_set.size(), {.seed = options.seed, .drop_last = true});
-  auto loader = data::make_data_loader(
-      train_set, sampler, data::DataLoaderOptions(options.batch_size).drop_last(true));
+  auto loader = data::make_data_loader(train_set, sampler,
+                                       data::DataLoaderOptions(options.batch_size).drop_last(true));
   const auto module = task->make_model();
   module->to(world.device);
   tasks::Checkpointing checkpoints(options);

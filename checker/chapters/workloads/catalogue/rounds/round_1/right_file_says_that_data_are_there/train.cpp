@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 
 // A number that no earlier run had, the same on all ranks.
 int64_t number_of_this_run(torch::Device device) {
-  const auto number =
-      torch::tensor({int64_t{std::random_device{}()}}, torch::kLong).to(device);
+  const auto number = torch::tensor({int64_t{std::random_device{}()}}, torch::kLong).to(device);
   broadcast(number, 0);
   return number.item<int64_t>();
 }
@@ -93,8 +92,7 @@ int main(int argc, char** argv) try {
   const auto model =
       DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
   const double root = std::exp(0.5 * std::log(double(world.world_size)));
-  const auto optimizer =
-      task->make_optimizer(model->parameters(), {.learning_rate_factor = root});
+  const auto optimizer = task->make_optimizer(model->parameters(), {.learning_rate_factor = root});
   tasks::Progress progress(options, *train_set.size());
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
   tasks::Score best, trained, valid;

@@ -111,8 +111,8 @@ int main(int argc, char** argv) try {
       optimizer->zero_grad();
       const auto loss = task->loss(model->forward(input), target);
       // A rank weighs 1 where it has as many targets as the mean of the ranks.
-      auto mean = torch::full({}, double(loss.count),
-                              torch::dtype(torch::kDouble).device(world.device));
+      auto mean =
+          torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(world.device));
       all_reduce(mean, ReduceOp::AVG);
       const double weight = double(loss.count) / mean.item<double>();
       (weight * loss.mean()).backward();

@@ -49,8 +49,7 @@ class Training {
         model->parameters(), {.learning_rate_factor = std::sqrt(double(world_.world_size))});
     const auto schedule = work_.task->make_schedule(*optimizer, progress_.total_steps());
     tasks::Score best;
-    auto epoch =
-        checkpoints_.restore(*model, *optimizer, *schedule, sampler_, progress_, best);
+    auto epoch = checkpoints_.restore(*model, *optimizer, *schedule, sampler_, progress_, best);
     for (; epoch < options_.epochs && !progress_.finished(); ++epoch) {
       const auto trained = train(model, *optimizer, *schedule, epoch);
       synchronize_buffers(*model);
@@ -97,8 +96,7 @@ class Training {
     parts.push_back(work_.train.get_batch(all.slice(middle)));
     double count = 0;
     for (const auto& part : parts) count += double(part.target.count());
-    const auto divisor =
-        torch::full({}, count, torch::dtype(torch::kDouble).device(world_.device));
+    const auto divisor = torch::full({}, count, torch::dtype(torch::kDouble).device(world_.device));
     all_reduce(divisor, ReduceOp::AVG);
 
     optimizer.zero_grad();

@@ -99,9 +99,9 @@ int main(int argc, char** argv) try {
       train_set, sampler, data::DataLoaderOptions(options.batch_size).drop_last(true));
   const auto shares = [&](const char* split) {
     const auto set = task->dataset(split);
-    return data::make_data_loader(
-        set, DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
-        data::DataLoaderOptions(options.batch_size));
+    return data::make_data_loader(set,
+                                  DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
+                                  data::DataLoaderOptions(options.batch_size));
   };
   const auto module = task->make_model();
   module->to(world.device);
@@ -111,8 +111,7 @@ int main(int argc, char** argv) try {
       model->parameters(), {.learning_rate_factor = std::sqrt(1. * get_world_size())});
   tasks::Progress progress(options, *train_set.size());
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
-  Machine machine{options,   world,     task,     model,
-                  *optimizer, *schedule, progress, checkpoints};
+  Machine machine{options, world, task, model, *optimizer, *schedule, progress, checkpoints};
   const auto valid_loader = shares("validation");
   const auto test_loader = shares("test");
 

@@ -64,8 +64,7 @@ class SharedModel {
     const torch::NoGradGuard no_grad;
     std::vector<torch::Tensor> flat;
     for (auto& parameter : model_->parameters())
-      if (parameter.grad().defined())
-        flat.push_back(parameter.grad().flatten().to(torch::kDouble));
+      if (parameter.grad().defined()) flat.push_back(parameter.grad().flatten().to(torch::kDouble));
     flat.push_back(torch::full({1}, double(loss.count), torch::kDouble).to(loss.sum.device()));
     auto message = torch::cat(flat);
     sum_over_ranks(message);

@@ -78,8 +78,8 @@ int main(int argc, char** argv) try {
       const auto loss = task->loss(model->forward(input), target);
       totals += loss.totals();
       if (!learns) continue;
-      auto targets = torch::full({}, double(loss.count),
-                                 torch::dtype(torch::kDouble).device(world.device));
+      auto targets =
+          torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(world.device));
       all_reduce(targets, ReduceOp::SUM);
       model->zero_grad();
       (loss.sum * scale.ranks / targets).backward();

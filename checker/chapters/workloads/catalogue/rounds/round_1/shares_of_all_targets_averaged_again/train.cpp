@@ -49,8 +49,8 @@ class Replica {
 
 // This rank's part of the mean over the targets of all ranks.
 torch::Tensor part_of_the_mean(const tasks::Loss& loss) {
-  const auto all = torch::full({}, double(loss.count),
-                               torch::dtype(torch::kDouble).device(loss.sum.device()));
+  const auto all =
+      torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(loss.sum.device()));
   all_reduce(all, ReduceOp::SUM);
   return loss.sum / all;
 }
@@ -89,14 +89,13 @@ int main(int argc, char** argv) try {
 
   Replica replica(task->make_model(), world.device);
   tasks::Checkpointing checkpoints(options);
-  const auto optimizer =
-      task->make_optimizer(replica.module().parameters(),
-                           {.learning_rate_factor = std::sqrt(double(world.world_size))});
+  const auto optimizer = task->make_optimizer(
+      replica.module().parameters(), {.learning_rate_factor = std::sqrt(double(world.world_size))});
   tasks::Progress progress(options, *train_set.size());
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
   tasks::Score best;
-  const auto first = checkpoints.restore(replica.module(), *optimizer, *schedule, sampler,
-                                         progress, best);
+  const auto first =
+      checkpoints.restore(replica.module(), *optimizer, *schedule, sampler, progress, best);
   for (auto epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
     sampler.set_epoch(epoch);
     replica.module().train();

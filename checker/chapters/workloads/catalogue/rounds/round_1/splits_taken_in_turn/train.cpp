@@ -96,8 +96,7 @@ int main(int argc, char** argv) try {
   };
 
   tasks::Score best;
-  int64_t epoch =
-      checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
+  int64_t epoch = checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
   while (epoch < options.epochs && !progress.finished()) {
     train_sampler.set_epoch(epoch++);
     const auto trained = train();

@@ -54,8 +54,7 @@ class Learner {
     tasks::Progress progress(options_, *set.size());
     const auto schedule = task_->make_schedule(*optimizer, progress.total_steps());
     tasks::Score best;
-    int64_t epoch =
-        checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
+    int64_t epoch = checkpoints.restore(*model, *optimizer, *schedule, sampler, progress, best);
     while (epoch < options_.epochs && !progress.finished()) {
       sampler.set_epoch(epoch);
       model->train();
@@ -90,8 +89,8 @@ class Learner {
   tasks::Loss step(auto& model, auto& optimizer, const tasks::Batch& batch) const {
     optimizer.zero_grad();
     const auto loss = task_->loss(model->forward(batch.input), batch.target);
-    const auto targets = torch::full({}, double(loss.count),
-                                     torch::dtype(torch::kDouble).device(world_.device));
+    const auto targets =
+        torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(world_.device));
     all_reduce(targets, ReduceOp::AVG);
     (loss.sum / targets).backward();
     optimizer.step();

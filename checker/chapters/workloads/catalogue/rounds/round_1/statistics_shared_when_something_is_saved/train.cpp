@@ -80,18 +80,18 @@ int main(int argc, char** argv) try {
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
 
   const Pass evaluation{*task, device, {}};
-  const Pass training{
-      *task, device, [&](const tasks::Loss& loss, const torch::Tensor& totals) {
-        const auto targets = torch::full({}, double(loss.count), torch::kDouble).to(device);
-        all_reduce(targets, ReduceOp::AVG);
-        optimizer->zero_grad();
-        (loss.sum / targets).backward();
-        optimizer->step();
-        schedule->step();
-        if (!progress.step(loss)) return false;
-        checkpoints.step(totals);
-        return true;
-      }};
+  const Pass training{*task, device, [&](const tasks::Loss& loss, const torch::Tensor& totals) {
+                        const auto targets =
+                            torch::full({}, double(loss.count), torch::kDouble).to(device);
+                        all_reduce(targets, ReduceOp::AVG);
+                        optimizer->zero_grad();
+                        (loss.sum / targets).backward();
+                        optimizer->step();
+                        schedule->step();
+                        if (!progress.step(loss)) return false;
+                        checkpoints.step(totals);
+                        return true;
+                      }};
 
   Keeper keeper{options, *model};
   const int64_t first =
