@@ -31,7 +31,7 @@ torch::Tensor Norm::forward(const torch::Tensor& input) const {
   if (bias_.defined()) {
     return at::layer_norm(input, weight_.sizes(), weight_, bias_, kEpsilon);
   }
-  return input * at::rsqrt(input.square().mean(-1, /*keepdim=*/true) + kEpsilon) * weight_;
+  return at::rms_norm(input, weight_.sizes(), weight_, kEpsilon);
 }
 
 torch::Tensor relative_buckets(int64_t queries, int64_t keys, bool both_ways,

@@ -1,6 +1,7 @@
 #include "transformer.hpp"
 
 #include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <cmath>
@@ -114,6 +115,10 @@ class Stack : public torch::nn::Module {
     if (decodes_) mask = at::full({length, length}, kNever, memory_mask.options()).triu(1);
     if (relative_ && !blocks_.empty()) {
       mask = blocks_.front()->attention().position_bias(length, !decodes_) + mask;
+    }
+    // Once for all layers, where attention would convert it in each.
+    if (at::autocast::is_autocast_enabled(mask.device().type())) {
+      mask = mask.to(at::autocast::get_autocast_dtype(mask.device().type()));
     }
     auto hidden = at::dropout(words, dropout_, is_training());
     for (const auto& block : blocks_) hidden = block->forward(hidden, mask, memory, memory_mask);
