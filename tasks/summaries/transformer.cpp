@@ -1,7 +1,6 @@
 #include "transformer.hpp"
 
 #include <ATen/Functions.h>
-#include <ATen/autocast_mode.h>
 #include <torch/nn/modules/container/modulelist.h>
 
 #include <cmath>
@@ -116,12 +115,12 @@ class Stack : public torch::nn::Module {
     if (relative_ && !blocks_.empty()) {
       mask = blocks_.front()->attention().position_bias(length, !decodes_) + mask;
     }
-    // Once for all layers, where attention would convert it in each.
-    if (at::autocast::is_autocast_enabled(mask.device().type())) {
-      mask = mask.to(at::autocast::get_autocast_dtype(mask.device().type()));
-    }
+    // Once for all layers, each of which would convert them for itself.
+    mask = operand(mask);
+    const auto taken = memory.defined() ? operand(memory) : memory,
+               taken_mask = operand(memory_mask);
     auto hidden = at::dropout(words, dropout_, is_training());
-    for (const auto& block : blocks_) hidden = block->forward(hidden, mask, memory, memory_mask);
+    for (const auto& block : blocks_) hidden = block->forward(hidden, mask, taken, taken_mask);
     return at::dropout(norm_->forward(hidden), dropout_, is_training());
   }
 
