@@ -8,6 +8,7 @@ both figures are of windows of steps behind a warm-up, in the middle of an epoch
 
 import argparse
 import csv
+import functools
 import importlib.util
 import json
 import os
@@ -48,12 +49,19 @@ def environment(a):
     return os.environ | {"LD_LIBRARY_PATH": ":".join([*map(str, places), known]), "WORLDSIZE_CACHE": str(a.cache)}
 
 
-def call(command, environment, seconds=600):
-    """What a program printed; where it fails, its last lines end this one."""
+class Failed(Exception):
+    pass
+
+
+def call(command, environment, seconds=400):
+    """What a program printed. Throws Failed with its last lines."""
     command = [*map(str, command)]
-    done = subprocess.run(command, env=environment, timeout=seconds, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, env=environment, timeout=seconds, capture_output=True, text=True)
+    except subprocess.TimeoutExpired as late:
+        raise Failed(f"{' '.join(command)}\nhas not ended in {seconds} s") from late
     if done.returncode:
-        sys.exit(f"{' '.join(command)}\nended with {done.returncode}:\n{(done.stdout + done.stderr)[-3000:]}")
+        raise Failed(f"{' '.join(command)}\nended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
     return done.stdout
 
 
@@ -121,7 +129,7 @@ def run_ours(task, what, data, a):
     return rates, shares
 
 
-def run_peer(task, what, data, options, a):
+def run_peer(task, what, data, *, options, a):
     said = call([sys.executable, HERE / "peers" / f"{task}_peer.py", "--data", data, "--precision", a.precision,
                  "--batch", a.batch_of(what), "--workers", a.workers if a.workers is not None else what["workers"],
                  "--warm-up", what["warm_up"], "--steps", what["steps"], "--windows", 5,
@@ -144,7 +152,12 @@ def measure(task, a):
             if time.monotonic() - began > a.seconds:
                 break
             name = "ours" if options is None else " ".join(["Python", *options])
-            rates, shares = run_ours(task, what, data, a) if options is None else run_peer(task, what, data, options, a)
+            run = run_ours if options is None else functools.partial(run_peer, options=options)
+            try:
+                rates, shares = run(task, what, data, a=a)
+            except Failed as failure:
+                print(f"  {name}: {failure}", flush=True)
+                continue
             results.setdefault(name, []).append((rates, statistics.median(shares)))
             print(f"  round {number + 1}, {name}: {statistics.median(rates):.1f} samples/s", flush=True)
     return results
@@ -192,7 +205,10 @@ def main():
         parser.error(f"unknown task {', '.join(sorted(unknown))}; there are {', '.join(TASKS)}")
     a.build, a.cache = a.build.resolve(), a.cache.resolve()
     a.cache.mkdir(parents=True, exist_ok=True)
-    every = {task: measure(task, a) for task in a.tasks or TASKS}
+    try:
+        every = {task: measure(task, a) for task in a.tasks or TASKS}
+    except Failed as failure:  # there are no data
+        sys.exit(str(failure))
     for task, results in every.items():
         show(task, results, a)
     if a.output:

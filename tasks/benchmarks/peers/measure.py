@@ -46,7 +46,7 @@ def autocast(device, a):
 def loader(dataset, a, device, **more):
     """Shuffles, and drops what fills no batch, as our trainers do."""
     if a.workers:
-        more |= dict(persistent_workers=True, prefetch_factor=4)
+        more |= dict(persistent_workers=True, prefetch_factor=2)
     return torch.utils.data.DataLoader(dataset, a.batch, shuffle=True, drop_last=True, num_workers=a.workers,
                                        pin_memory=device.type == "cuda", **more)
 
