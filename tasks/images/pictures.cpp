@@ -4,6 +4,7 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
+#include <mutex>
 #include <utility>
 
 #include "jpeg.hpp"
@@ -14,7 +15,10 @@ namespace {
 
 struct Pictures : Dataset::Source {
   Pictures(std::vector<Picture> pictures, const PicturesOptions& options)
-      : pictures_(std::move(pictures)), options_(options), normalised_(normalised(options.type)) {}
+      : pictures_(std::move(pictures)),
+        options_(options),
+        normalised_(normalised(options.type)),
+        decoded_(options.keep_decoded ? pictures_.size() : 0) {}
 
   size_t size() const override { return pictures_.size(); }
 
@@ -48,8 +52,21 @@ struct Pictures : Dataset::Source {
     return (at::arange(256, type).unsqueeze(1) - mean) / deviation;
   }
 
+  struct Decoded {
+    std::once_flag once;
+    at::Tensor picture;
+  };
+
+  at::Tensor decoded(size_t index) const {
+    const auto& file = pictures_[index].file;
+    if (!options_.keep_decoded) return read_jpeg(file);
+    auto& kept = decoded_[index];
+    std::call_once(kept.once, [&] { kept.picture = read_jpeg(file); });
+    return kept.picture;
+  }
+
   void take(size_t index, uint64_t epoch, const at::Tensor& pixels) const {
-    const auto picture = read_jpeg(pictures_[index].file);
+    const auto picture = decoded(index);
     if (!options_.training) return show_all(picture, options_.view, pixels);
     KeyedRandom random(options_.seed, epoch, index);
     show(picture, random_view(picture.size(1), picture.size(0), options_.view, random), pixels);
@@ -73,6 +90,7 @@ struct Pictures : Dataset::Source {
   std::vector<Picture> pictures_;
   PicturesOptions options_;
   at::Tensor normalised_;
+  mutable std::vector<Decoded> decoded_;
 };
 
 }  // namespace
