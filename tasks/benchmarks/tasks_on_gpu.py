@@ -3,7 +3,8 @@
     python3 tasks/benchmarks/tasks_on_gpu.py [TASK...]      after ./workbook build --cuda solution_09
 
 Ours is the trainer that users run, with its own monitor; the peers are in peers/. Both read the same files, and
-both figures are of windows of steps behind a warm-up, in the middle of an epoch. --tiny tries everything on a CPU.
+both figures are of windows of steps behind a warm-up, in the middle of an epoch. --tiny tries everything on a CPU,
+with models that are not the same: its figures compare nothing.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -25,8 +27,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 # of ours, the second a peer's options.
 TASKS = {
     "images": dict(config="gpu", batch=64, warm_up=38, steps=20, workers=14, copies=1,
+                   variants={"ours, decoded once": "keep_decoded: true\n"},
                    peers=[["--channels-last"], ["--channels-last", "--compile=default"]],
-                   tiny=("base: laptop\nepochs: 1\ntrain_pictures: 80\nevaluation_pictures: 8\nwidth: 8\n",
+                   tiny=("base: laptop\nepochs: 2\ntrain_pictures: 80\nevaluation_pictures: 8\nwidth: 8\n",
                          ["--side=48", "--width=8"])),
     "weather": dict(config="bs16", batch=16, warm_up=19, steps=12, workers=8, copies=10,
                     peers=[[], ["--compile=default"]],
@@ -111,15 +114,18 @@ def several_times(folder, copies, a):
     return there
 
 
-def run_ours(task, what, data, a):
+def run_ours(task, what, data, *, more, a):
     """Samples a second of each window, and the share of the training thread's time that went into batches."""
+    # What is decoded once is decoded in the first epoch.
+    skipped = sum(1 for _ in data.glob("train/*/*")) // a.batch_of(what) if more else 0
     output = a.cache / f"run-{task}-{time.monotonic_ns()}"
-    call([a.build / "bin" / "solution_09", "--task", task, "--config", a.config_of(task, what), "--data", data,
-          "--precision", a.precision, "--batch-size", a.batch_of(what), "--max-steps", a.steps_of(what) + 1,
+    call([a.build / "bin" / "solution_09", "--task", task, "--config", a.config_of(task, what, more), "--data", data,
+          "--precision", a.precision, "--batch-size", a.batch_of(what), "--max-steps", skipped + a.steps_of(what) + 1,
           "--monitor", "--output", output], environment(a))
     call([a.build / "bin" / "checker", "monitor", output, "--csv", output / "csv"], environment(a))
     (table,) = output.glob("csv/**/steps.csv")
-    rows = list(csv.DictReader(open(table)))
+    rows = list(csv.DictReader(open(table)))[skipped:]
+    shutil.rmtree(output)  # models and monitors of all rounds would fill a disk
     rates, shares = [], []
     for first in range(what["warm_up"], a.steps_of(what), what["steps"]):
         window = rows[first:first + what["steps"]]
@@ -146,13 +152,14 @@ def measure(task, a):
     data = make_data(task, what, a)
     print(f"{task}: data in {data} ({time.monotonic() - began:.0f} s)", flush=True)
     peers = what["peers"] + ([what["peers"][0] + ["--compile=max-autotune"]] if a.max_autotune else [])
+    runs = {name: functools.partial(run_ours, more=more)
+            for name, more in ({"ours": ""} | what.get("variants", {})).items()}
+    runs |= {" ".join(["Python", *options]): functools.partial(run_peer, options=options) for options in peers}
     results = {}
     for number in range(a.rounds):
-        for options in [None, *peers]:
+        for name, run in runs.items():
             if time.monotonic() - began > a.seconds:
                 break
-            name = "ours" if options is None else " ".join(["Python", *options])
-            run = run_ours if options is None else functools.partial(run_peer, options=options)
             try:
                 rates, shares = run(task, what, data, a=a)
             except Failed as failure:
@@ -164,6 +171,8 @@ def measure(task, a):
 
 
 def show(task, results, a):
+    if a.tiny:
+        print("\n--tiny: these figures compare nothing", end="")
     print(f"\n{task}, {a.precision}: samples/s, the median of {a.rounds} rounds' medians, [least, most] of all windows")
     for name, rounds in results.items():
         medians = [statistics.median(rates) for rates, _ in rounds]
@@ -173,11 +182,11 @@ def show(task, results, a):
 
 
 class Settings(argparse.Namespace):
-    def config_of(self, task, what):
-        if not self.tiny:
+    def config_of(self, task, what, more=""):
+        if not self.tiny and not more:
             return what["config"]
         file = self.cache / f"{task}.yaml"
-        file.write_text(what["tiny"][0])
+        file.write_text((what["tiny"][0] if self.tiny else f"base: {what['config']}\n") + more)
         return file
 
     def batch_of(self, what):
