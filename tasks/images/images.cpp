@@ -56,7 +56,8 @@ class Images : public Task {
                                                .training = split == "train",
                                                .seed = options_.seed,
                                                .type = options_.precision,
-                                               .channels_last = settings_.model.channels_last});
+                                               .channels_last = settings_.model.channels_last,
+                                               .keep_decoded = settings_.keep_decoded});
   }
 
   std::shared_ptr<Model> new_model() const override {

@@ -16,6 +16,7 @@ struct PicturesOptions {
   uint64_t seed = 0;      ///< of what is random
   torch::Dtype type = torch::kFloat;
   bool channels_last = false;
+  bool keep_decoded = false;  ///< each picture is decoded once and kept in memory
 };
 
 /// Inputs: floats [samples, 3, side, side], normalised as ImageNet's are; targets: classes, int64

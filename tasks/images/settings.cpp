@@ -43,6 +43,7 @@ Settings Settings::from(const Config& config) {
           .view = {.side = config.integer("side", 8, kMostSide),
                    .smallest_crop = config.real("smallest_crop", 0.01, 1),
                    .flip = config.real("flip", 0, 1)},
+          .keep_decoded = parse_boolean(need(config, "keep_decoded")),
           .model = {.width = config.integer("width", 2, 4096),
                     .layers = parse_layers(need(config, "layers")),
                     .bottleneck = parse_boolean(need(config, "bottleneck")),
@@ -55,7 +56,7 @@ std::vector<std::string_view> Settings::keys() {
   return {"picture_side",  "train_pictures", "evaluation_pictures", "spread",
           "pictures_seed", "side",           "smallest_crop",       "flip",
           "width",         "layers",         "bottleneck",          "channels_last",
-          "learning_rate", "weight_decay"};
+          "learning_rate", "weight_decay",   "keep_decoded"};
 }
 
 }  // namespace tasks::images

@@ -13,6 +13,7 @@ namespace tasks::images {
 struct Settings {
   BreedsOptions breeds;  ///< of the built-in data
   ViewOptions view;
+  bool keep_decoded;     ///< see PicturesOptions
   XResNetOptions model;  ///< its classes are the data's
   double learning_rate;  ///< the largest of the one-cycle schedule
   double weight_decay;

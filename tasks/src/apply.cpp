@@ -91,6 +91,8 @@ void apply(const Options& options) {
   if (options.device) check_device(*options.device);
   keep_freed_memory();
   if (options.threads > 0) at::set_num_threads(options.threads);
+  // cuDNN's kernels for a convolution differ by a factor, and it tells which is fastest by trying.
+  at::globalContext().setBenchmarkCuDNN(true);
   if (options.deterministic) make_deterministic();
   if (options.products == Products::tf32) at::globalContext().setAllowTF32CuBLAS(true);
   torch::manual_seed(options.seed);

@@ -20,4 +20,12 @@ Autocast::~Autocast() {
   at::autocast::set_autocast_dtype(device_, was_type_);
 }
 
+at::Tensor operand(const at::Tensor& tensor) {
+  const auto device = tensor.device().type();
+  if (tensor.scalar_type() != at::kFloat || !at::autocast::is_autocast_enabled(device)) {
+    return tensor;
+  }
+  return tensor.to(at::autocast::get_autocast_dtype(device));
+}
+
 }  // namespace tasks

@@ -23,11 +23,16 @@ void record_device(torch::Device device) {
   if (last.exchange(code) != code) recording::record_text(Kind::device, device.str());
 }
 
+std::atomic<bool> some_go_to_gpus{false};
+
 // To a GPU from pinned memory, so that nobody waits: the copy takes its place behind the kernels of
-// the steps before, and the host goes on to fetch and enqueue what follows.
+// the steps before, and the host goes on to fetch and enqueue what follows. What lies channels-last
+// stays so.
 torch::Tensor to_device(const torch::Tensor& tensor, torch::Device device) {
   if (!device.is_cuda() || !tensor.is_cpu()) return tensor.to(device);
-  return tensor.contiguous().pin_memory().to(device, /*non_blocking=*/true);
+  some_go_to_gpus = true;
+  const auto dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+  return dense.pin_memory().to(device, /*non_blocking=*/true);
 }
 
 }  // namespace
@@ -57,6 +62,10 @@ Input Input::clone() const {
 Target::Target(torch::Tensor tensor) : tensor_(std::move(tensor)), count_(tensor_.numel()) {}
 
 Target Target::to(torch::Device device) const { return {to_device(tensor_, device), count_}; }
+
+torch::Tensor new_tensor(at::IntArrayRef sizes, torch::Dtype type) {
+  return at::empty(sizes, at::TensorOptions(type).pinned_memory(some_go_to_gpus));
+}
 
 Batch Batch::to(torch::Device device) const {
   std::optional<Split> split;

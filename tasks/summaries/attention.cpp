@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "tasks/autocast.hpp"
+
 namespace tasks::summaries {
 namespace {
 
@@ -31,7 +33,7 @@ torch::Tensor Norm::forward(const torch::Tensor& input) const {
   if (bias_.defined()) {
     return at::layer_norm(input, weight_.sizes(), weight_, bias_, kEpsilon);
   }
-  return input * at::rsqrt(input.square().mean(-1, /*keepdim=*/true) + kEpsilon) * weight_;
+  return at::rms_norm(input, weight_.sizes(), weight_, kEpsilon);
 }
 
 torch::Tensor relative_buckets(int64_t queries, int64_t keys, bool both_ways,
@@ -86,9 +88,11 @@ torch::Tensor Attention::split(const torch::Tensor& projected) const {
 torch::Tensor Attention::forward(const torch::Tensor& queries, const torch::Tensor& memory,
                                  const torch::Tensor& mask) {
   const auto scale = scaled_ ? 1 / std::sqrt(double(head_width_)) : 1.0;
-  const auto attended = at::scaled_dot_product_attention(
-      split(q_(queries)), split(k_(memory)), split(v_(memory)), mask,
-      is_training() ? dropout_ : 0.0, /*is_causal=*/false, scale);
+  const auto asking = operand(queries);
+  const auto told = memory.is_same(queries) ? asking : operand(memory);
+  const auto attended =
+      at::scaled_dot_product_attention(split(q_(asking)), split(k_(told)), split(v_(told)), mask,
+                                       is_training() ? dropout_ : 0.0, /*is_causal=*/false, scale);
   return o_(attended.transpose(1, 2).flatten(2));
 }
 

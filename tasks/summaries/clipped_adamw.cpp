@@ -7,12 +7,9 @@ namespace tasks::summaries {
 void clip_gradients(const std::vector<torch::Tensor>& gradients, double longest) {
   if (gradients.empty()) return;
   const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> norms;
-  norms.reserve(gradients.size());
-  for (const auto& gradient : gradients) norms.push_back(at::linalg_vector_norm(gradient));
-  const auto norm = at::linalg_vector_norm(at::stack(norms));
+  const auto norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
   const auto factor = (longest / (norm + 1e-6)).clamp_max(1);  // 1e-6 as in Python
-  for (const auto& gradient : gradients) gradient.mul_(factor);
+  at::_foreach_mul_(gradients, factor);
 }
 
 void ClippedAdamW::clip() {

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 
 std::shared_ptr<const Pairs> read_pairs(const Split& split, const Tokenizer& tokenizer,
                                         const Settings& settings) {
-  auto pairs = std::make_shared<Pairs>(settings.source_length, settings.target_length);
+  auto pairs =
+      std::make_shared<Pairs>(settings.source_length, settings.target_length, settings.padding);
   split.for_each([&](const Pair& pair) {
     pairs->add(tokenizer.encode(settings.prefix + pair.document, settings.source_length),
                tokenizer.encode(pair.summary, settings.target_length));
@@ -105,16 +106,30 @@ void Pairs::add(const std::vector<int32_t>& document, const std::vector<int32_t>
   ends_.push_back({documents_.size(), summaries_.size()});
 }
 
+std::pair<int64_t, int64_t> Pairs::lengths(c10::ArrayRef<size_t> indices) const {
+  if (padding_ == Padding::full) return {source_length_, target_length_};
+  size_t document = 1, summary = 1;
+  for (const auto index : indices) {
+    document = std::max(document, ends_[index].document - begin_of(index).document);
+    summary = std::max(summary, ends_[index].summary - begin_of(index).summary);
+  }
+  // GPUs' fast kernels take rows of eight numbers; a few lengths also recur, and memory is reused.
+  const auto rounded = [](size_t words, int64_t most) {
+    return std::min((static_cast<int64_t>(words) + 7) / 8 * 8, most);
+  };
+  return {rounded(document, source_length_), rounded(summary, target_length_)};
+}
+
 Batch Pairs::fetch(c10::ArrayRef<size_t> indices) const {
   const auto samples = static_cast<int64_t>(indices.size());
-  const auto options = at::TensorOptions(torch::kLong);
-  auto documents = at::full({samples, source_length_}, kPad, options);
-  auto told = at::full({samples, target_length_}, kPad, options);
-  auto summaries = at::full({samples, target_length_}, kPad, options);
+  const auto [source_length, target_length] = lengths(indices);
+  auto documents = new_tensor({samples, source_length}, torch::kLong).fill_(kPad);
+  auto told = new_tensor({samples, target_length}, torch::kLong).fill_(kPad);
+  auto summaries = new_tensor({samples, target_length}, torch::kLong).fill_(kPad);
   int64_t count = 0;
   for (int64_t row = 0; row < samples; ++row) {
     const auto index = indices[static_cast<size_t>(row)];
-    const auto start = index == 0 ? Ends{0, 0} : ends_[index - 1];
+    const auto start = begin_of(index);
     const auto words = ends_[index].summary - start.summary;
     const c10::ArrayRef<int32_t> summary(summaries_.data() + start.summary, words);
     fill_row(documents, row,

@@ -14,12 +14,13 @@ namespace tasks::summaries {
 
 /// The samples of one split. Input: documents, int64 [samples, source_length], and what the decoder
 /// is told, int64 [samples, target_length]; target: summaries, int64 [samples, target_length], of
-/// which the words that are not kPad count. Every row is as long as any other, whatever batch it is
-/// in, so that a sample's bytes are always the same.
+/// which the words that are not kPad count. With Padding::full every row is as long as any other,
+/// whatever batch it is in, so that a sample's bytes are always the same; with Padding::longest
+/// rows are as long as the batch needs, which spares a GPU what only pads.
 class Pairs : public Dataset::Source {
  public:
-  Pairs(int64_t source_length, int64_t target_length)
-      : source_length_(source_length), target_length_(target_length) {}
+  Pairs(int64_t source_length, int64_t target_length, Padding padding = Padding::full)
+      : source_length_(source_length), target_length_(target_length), padding_(padding) {}
 
   /// At most source_length and target_length words.
   void add(const std::vector<int32_t>& document, const std::vector<int32_t>& summary);
@@ -34,7 +35,12 @@ class Pairs : public Dataset::Source {
   struct Ends {
     size_t document, summary;
   };
+  Ends begin_of(size_t index) const { return index == 0 ? Ends{0, 0} : ends_[index - 1]; }
+  // Of the rows of a batch: of documents, and of summaries.
+  std::pair<int64_t, int64_t> lengths(c10::ArrayRef<size_t> indices) const;
+
   int64_t source_length_, target_length_;
+  Padding padding_;
   std::vector<int32_t> documents_, summaries_;  // one behind the other
   std::vector<Ends> ends_;                      // of each
 };

@@ -36,6 +36,14 @@ TransformerOptions model_of(const Config& config) {
   return model;
 }
 
+Padding padding_of(const Config& config) {
+  const auto& [text, where] = value_of(config, "padding");
+  if (text == "full") return Padding::full;
+  if (text == "longest") return Padding::longest;
+  throw Error(
+      fmt::format("{}: '{}' is neither full nor longest. Fix: say one of them.", where, text));
+}
+
 Salience salience_of(const Config& config) {
   const auto& [text, where] = value_of(config, "salience");
   if (text == "lead") return Salience::lead;
@@ -50,6 +58,7 @@ Settings Settings::from(const Config& config) {
       .model = model_of(config),
       .source_length = config.integer("source_length", 1, kLarge),
       .target_length = config.integer("target_length", 1, kLarge),
+      .padding = padding_of(config),
       .vocabulary_size = config.integer("vocabulary_size", 3, int64_t{1} << 30),
       .weights = std::nullopt,
       .tokenizer = std::nullopt,
@@ -84,7 +93,7 @@ std::vector<std::string_view> Settings::keys() {
           "weights",        "tokenizer",      "prefix",          "source_length",
           "target_length",  "salience",       "vocabulary_size", "documents",
           "corpus_seed",    "learning_rate",  "warm_up_steps",   "weight_decay",
-          "clip_norm"};
+          "clip_norm",      "padding"};
 }
 
 }  // namespace tasks::summaries

@@ -13,10 +13,14 @@
 
 namespace tasks::summaries {
 
+/// How long the rows of a batch are: as any batch's, or as its longest text.
+enum class Padding { full, longest };
+
 struct Settings {
   TransformerOptions model;              ///< without a vocabulary, which the data decide
   int64_t source_length, target_length;  ///< of documents and summaries, in words, ends included
-  int64_t vocabulary_size;               ///< at most
+  Padding padding;
+  int64_t vocabulary_size;                         ///< at most
   std::optional<std::filesystem::path> weights;    ///< of a T5, as safetensors
   std::optional<std::filesystem::path> tokenizer;  ///< a SentencePiece model; none: words
   std::string prefix;                              ///< before every document

@@ -115,8 +115,12 @@ class Stack : public torch::nn::Module {
     if (relative_ && !blocks_.empty()) {
       mask = blocks_.front()->attention().position_bias(length, !decodes_) + mask;
     }
+    // Once for all layers, each of which would convert them for itself.
+    mask = operand(mask);
+    const auto taken = memory.defined() ? operand(memory) : memory,
+               taken_mask = operand(memory_mask);
     auto hidden = at::dropout(words, dropout_, is_training());
-    for (const auto& block : blocks_) hidden = block->forward(hidden, mask, memory, memory_mask);
+    for (const auto& block : blocks_) hidden = block->forward(hidden, mask, taken, taken_mask);
     return at::dropout(norm_->forward(hidden), dropout_, is_training());
   }
 

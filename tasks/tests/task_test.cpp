@@ -69,6 +69,17 @@ TEST(Dataset, RefusesIndicesBeyondItsSize) {
   EXPECT_THROW(dataset.get_batch(indices), c10::IndexError);
 }
 
+TEST(Batch, GoesToAGpuAsItLiesAndMakesTheNextOnesPinned) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU here that LibTorch can use";
+  const auto pictures = torch::rand({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
+  const auto there = Batch{pictures, torch::ones({2})}.to(torch::kCUDA);
+  EXPECT_TRUE(there.input[0].is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(torch::equal(there.input[0].cpu(), pictures));
+  const auto next = new_tensor({3}, torch::kLong);
+  EXPECT_TRUE(next.is_pinned());
+  EXPECT_TRUE(torch::equal(Target(next.fill_(7)).to(torch::kCUDA).tensor().cpu(), next));
+}
+
 TEST(Task, MakesModelsInThePrecisionOfTheOptions) {
   EXPECT_EQ(Fit(torch::kDouble).make_model()->parameters()[0].dtype(), torch::kDouble);
   EXPECT_EQ(Fit(torch::kFloat).make_model()->parameters()[0].dtype(), torch::kFloat);

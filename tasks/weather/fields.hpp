@@ -44,6 +44,8 @@ class Fields : public Dataset::Source {
 
  private:
   void open(const std::filesystem::path& file);
+  // One channel of a sample's time step, or of the later one, normalised.
+  void read(size_t index, bool later, int64_t channel, at::Tensor into) const;
 
   int64_t lead_;
   torch::Dtype type_;

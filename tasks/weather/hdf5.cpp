@@ -5,9 +5,12 @@
 #include <hdf5.h>
 
 #include <mutex>
+#include <optional>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "block.hpp"
 #include "tasks/options.hpp"
 
 namespace tasks::weather::hdf5 {
@@ -142,29 +145,38 @@ void check_storage(const fs::path& file, const std::string& name, hid_t dataset,
   }
 }
 
-/// What is read or written: `count` places of the first dimension.
+/// What is read or written: one place of the first dimension, or of the first ones.
 struct Selection {
   Handle in_file, in_memory;
 
-  Selection(const std::vector<int64_t>& shape, int64_t first, int64_t stride, int64_t count) {
+  Selection(const std::vector<int64_t>& shape, const std::vector<int64_t>& place) {
     const std::vector<hsize_t> all(shape.begin(), shape.end());
     auto counts = all;
-    std::vector<hsize_t> begin(all.size(), 0), steps(all.size(), 1);
-    counts[0] = static_cast<hsize_t>(count);
-    begin[0] = static_cast<hsize_t>(first);
-    steps[0] = static_cast<hsize_t>(stride);
+    std::vector<hsize_t> begin(all.size(), 0);
+    for (size_t i = 0; i < place.size(); ++i) {
+      counts[i] = 1;
+      begin[i] = static_cast<hsize_t>(place[i]);
+    }
     const int rank = static_cast<int>(all.size());
     in_file = Handle(H5Screate_simple(rank, all.data(), nullptr), &H5Sclose);
     in_memory = Handle(H5Screate_simple(rank, counts.data(), nullptr), &H5Sclose);
-    H5Sselect_hyperslab(in_file, H5S_SELECT_SET, begin.data(), steps.data(), counts.data(),
-                        nullptr);
+    H5Sselect_hyperslab(in_file, H5S_SELECT_SET, begin.data(), nullptr, counts.data(), nullptr);
   }
 };
+
+/// Where the numbers begin, if they lie as this machine's own in one block.
+std::optional<uint64_t> begin_of_block(hid_t dataset) {
+  const Handle made(H5Dget_create_plist(dataset), &H5Pclose);
+  const Handle type(H5Dget_type(dataset), &H5Tclose);
+  if (H5Pget_layout(made) != H5D_CONTIGUOUS || H5Tequal(type, H5T_NATIVE_FLOAT) <= 0) return {};
+  return H5Dget_offset(dataset);
+}
 
 }  // namespace
 
 struct Dataset::Handles {
   Handle file, dataset;
+  std::optional<Block> block;
 };
 
 Dataset::Dataset(const fs::path& file, const std::string& name, size_t dimensions) : file_(file) {
@@ -181,6 +193,7 @@ Dataset::Dataset(const fs::path& file, const std::string& name, size_t dimension
   check_type(file, name, handles->dataset);
   shape_ = shape_of(file, name, handles->dataset, dimensions);
   check_storage(file, name, handles->dataset, shape_);
+  if (const auto begin = begin_of_block(handles->dataset)) handles->block.emplace(file, *begin);
   handles_ = std::move(handles);
 }
 
@@ -191,13 +204,20 @@ Dataset::~Dataset() {
   handles_.reset();
 }
 
-void Dataset::read(int64_t first, int64_t stride, int64_t count, float* values) const {
-  if (first < 0 || stride < 1 || count < 1 || first + (count - 1) * stride >= shape_[0]) {
-    fail(file_, fmt::format("{} places from {} on are asked for, and there are {}", count, first,
-                            shape_[0]));
+void Dataset::read(int64_t first, int64_t second, float* values) const {
+  if (first < 0 || first >= shape_[0] || second < 0 || second >= shape_[1]) {
+    fail(file_, fmt::format("place [{}, {}] is asked for, and there are [{}, {}]", first, second,
+                            shape_[0], shape_[1]));
+  }
+  if (handles_->block) {
+    size_t bytes = sizeof(float);
+    for (size_t i = 2; i < shape_.size(); ++i) bytes *= static_cast<size_t>(shape_[i]);
+    const auto place = static_cast<uint64_t>(first * shape_[1] + second);
+    return handles_->block->read(place * bytes,
+                                 std::as_writable_bytes(std::span(values, bytes / sizeof(float))));
   }
   const Locked locked;
-  const Selection selection(shape_, first, stride, count);
+  const Selection selection(shape_, {first, second});
   if (H5Dread(handles_->dataset, H5T_NATIVE_FLOAT, selection.in_memory, selection.in_file,
               H5P_DEFAULT, values) < 0) {
     fail(file_, fmt::format("place {} cannot be read. {}. Copy or download the file again.", first,
@@ -240,7 +260,7 @@ Writer::~Writer() {
 
 void Writer::write(int64_t place, const float* values) {
   const Locked locked;
-  const Selection selection(shape_, place, 1, 1);
+  const Selection selection(shape_, {place});
   if (H5Dwrite(handles_->dataset, H5T_NATIVE_FLOAT, selection.in_memory, selection.in_file,
                H5P_DEFAULT, values) < 0) {
     fail(file_, "cannot be written. " + reason() + ". Is the disk full?");

@@ -1,7 +1,8 @@
 #pragma once
 /// The few things that weather needs of HDF5 (https://docs.hdfgroup.org/hdf5/v1_10): datasets of
-/// fp32 numbers, read and written by ranges of their first dimension. A build of HDF5 need not let
-/// threads in, so one lock of ours is around every call. No other source includes its header.
+/// fp32 numbers, read by places of their first two dimensions and written by those of the first. A
+/// build of HDF5 need not let threads in, so one lock of ours is around every call. No other source
+/// includes its header.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -24,10 +25,10 @@ class Dataset {
   const std::filesystem::path& file() const { return file_; }
   const std::vector<int64_t>& shape() const { return shape_; }
 
-  /// Reads `count` places of the first dimension, from `first` on and `stride` apart, into
-  /// `values`: [count, the other dimensions]. Any thread may. Throws Error if the file does not
-  /// have them.
-  void read(int64_t first, int64_t stride, int64_t count, float* values) const;
+  /// Reads one place of the first two dimensions into `values`: [the other dimensions]. Any thread
+  /// may, and where the numbers lie as one block, as most do, threads read side by side. Throws
+  /// Error if the file does not have them.
+  void read(int64_t first, int64_t second, float* values) const;
 
  private:
   struct Handles;

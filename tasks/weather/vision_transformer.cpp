@@ -29,8 +29,9 @@ class Attention : public nn::Module {
         output_(register_module("proj", nn::Linear(options.embedding, options.embedding))) {}
 
   torch::Tensor forward(const torch::Tensor& input) {
+    const auto taken = operand(input);
     const auto by_head = [&](const nn::Linear& module) {
-      return linear(module, input).unflatten(2, {heads_, -1}).transpose(1, 2);
+      return linear(module, taken).unflatten(2, {heads_, -1}).transpose(1, 2);
     };
     const auto attended =
         at::scaled_dot_product_attention(by_head(queries_), by_head(keys_), by_head(values_));

@@ -106,6 +106,22 @@ TEST_F(PicturesTest, LieChannelsLastOnRequest) {
   EXPECT_TRUE(last.is_contiguous(at::MemoryFormat::ChannelsLast));
 }
 
+TEST_F(PicturesTest, AreDecodedOnceOnRequest) {
+  const auto later = [&](const std::shared_ptr<const Dataset::Source>& source) {
+    enter_epoch(1);
+    auto shown = source->fetch({5, 0}).input[0];
+    enter_epoch(0);
+    return shown;
+  };
+  const auto expected = later(make_source(pictures_, cropped_));
+  cropped_.keep_decoded = true;
+  const auto source = make_source(pictures_, cropped_);
+  source->fetch({0, 5});
+  for (const auto& picture : pictures_) std::filesystem::remove(picture.file);
+  EXPECT_TRUE(torch::equal(later(source), expected));
+  EXPECT_THAT(error_of([&] { source->fetch({1}); }), testing::HasSubstr("1.JPEG"));
+}
+
 TEST_F(PicturesTest, ADamagedFileIsNamedWhicheverThreadReadsIt) {
   const auto whole = encode_jpeg(noise(30, 40, 1), 95);
   folder_.write("4.JPEG", whole.substr(0, whole.size() / 2));

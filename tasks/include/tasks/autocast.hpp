@@ -30,4 +30,8 @@ class Autocast {
   at::ScalarType was_type_ = at::kBFloat16;
 };
 
+/// What several products take, converted once; each product would convert it for itself. As it is
+/// where no Autocast lives that changes anything, or where it is not fp32.
+at::Tensor operand(const at::Tensor& tensor);
+
 }  // namespace tasks

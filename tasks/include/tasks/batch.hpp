@@ -51,6 +51,10 @@ class Target {
   int64_t count_ = 0;
 };
 
+/// Memory for what a batch holds. Once batches go to a GPU, it is pinned: the GPU then copies from
+/// it, and Batch::to() need not copy it before. Any thread may ask.
+torch::Tensor new_tensor(at::IntArrayRef sizes, torch::Dtype type);
+
 /// One batch of samples.
 struct Batch {
   Input input;

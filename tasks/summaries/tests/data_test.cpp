@@ -61,6 +61,20 @@ TEST(Pairs, ArePaddedAndCounted) {
   EXPECT_EQ(batch.target.tensor().ne(kPad).sum().item<int64_t>(), batch.target.count());
 }
 
+TEST(Pairs, AreNoLongerThanTheirBatchNeeds) {
+  Pairs pairs(100, 12, Padding::longest);
+  pairs.add(std::vector<int32_t>(9, 7), {5, 6, 1});
+  pairs.add({8, 1}, std::vector<int32_t>(9, 4));
+  const auto both = pairs.fetch({1, 0});
+  EXPECT_EQ(both.input[0].sizes(), (std::vector<int64_t>{2, 16}));
+  EXPECT_EQ(both.input[1].sizes(), (std::vector<int64_t>{2, 12}));
+  EXPECT_EQ(both.target.count(), 12);
+  EXPECT_EQ(both.input[0][0][2].item<int64_t>(), kPad);
+  const auto alone = pairs.fetch({0});
+  EXPECT_EQ(alone.target.tensor().sizes(), (std::vector<int64_t>{1, 8}));
+  EXPECT_THAT(row(alone.target.tensor(), 0), ElementsAre(5, 6, 1, 0, 0, 0, 0, 0));
+}
+
 TEST(Pairs, HaveAUnigramCrossEntropy) {
   Pairs train(2, 4), other(2, 4);
   train.add({1}, {3, 3, 4, 1});

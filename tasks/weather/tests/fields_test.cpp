@@ -56,6 +56,26 @@ TEST_F(FieldsTest, PairsLieInOneFileAndAreNormalised) {
   }
 }
 
+TEST_F(FieldsTest, AreTheSameWithOneThreadAndWithFour) {
+  std::vector<Batch> read;
+  for (const int threads : {1, 4}) {
+    const int before = at::get_num_threads();
+    at::set_num_threads(threads);
+    read.push_back(open().fetch({4, 0, 3}));
+    at::set_num_threads(before);
+  }
+  EXPECT_TRUE(torch::equal(read[0].input[0], read[1].input[0]));
+  EXPECT_TRUE(torch::equal(read[0].target.tensor(), read[1].target.tensor()));
+}
+
+TEST_F(FieldsTest, SaysThatAnOpenFileHasBecomeShorter) {
+  const auto fields = open("test");
+  std::filesystem::resize_file(at("test/1993.h5"), 1000);
+  EXPECT_THAT(
+      error_of([&] { fields.fetch({1}); }),
+      AllOf(HasSubstr("1993.h5: cannot be read: it has become shorter"), HasSubstr("Fix:")));
+}
+
 TEST_F(FieldsTest, AForecastMayBeLonger) {
   const auto fields = open("train", 2);
   ASSERT_EQ(fields.size(), 3);
@@ -70,7 +90,8 @@ TEST_F(FieldsTest, SplitsAreFolders) {
 }
 
 TEST_F(FieldsTest, ReadsOtherLayoutsOfTheSameNumbers) {
-  for (const auto what : {Foreign::old_format, Foreign::chunked, Foreign::big_endian}) {
+  for (const auto what :
+       {Foreign::old_format, Foreign::chunked, Foreign::big_endian, Foreign::user_block}) {
     write_foreign(at("test/1993.h5"), what);
     expect_fields(open("test").fetch({1}).target.tensor()[0], 0, 2);
   }
@@ -140,7 +161,7 @@ TEST_F(FieldsTest, SaysWhichTimeStepIsNotFinite) {
   const auto fields = open("test");
   EXPECT_NO_THROW(fields.fetch({0}));
   EXPECT_THAT(error_of([&] { fields.fetch({1}); }),
-              AllOf(HasSubstr("1993.h5: time step 1 or 2"), HasSubstr("not finite")));
+              AllOf(HasSubstr("1993.h5: channel 1 of time step 2"), HasSubstr("not finite")));
 }
 
 }  // namespace

@@ -39,7 +39,10 @@ hid_t made_as(Foreign what, const std::filesystem::path& file, hid_t space) {
 }  // namespace
 
 void write_foreign(const std::filesystem::path& file, Foreign what) {
-  const hid_t opened = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t created = H5Pcreate(H5P_FILE_CREATE);
+  if (what == Foreign::user_block) H5Pset_userblock(created, 512);
+  const hid_t opened = H5Fcreate(file.c_str(), H5F_ACC_TRUNC, created, H5P_DEFAULT);
+  H5Pclose(created);
   if (what == Foreign::group) {
     H5Gclose(H5Gcreate2(opened, "fields", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
   } else if (what == Foreign::dangling_link) {

@@ -10,6 +10,7 @@ namespace tasks::weather {
 enum class Foreign {
   old_format,
   chunked,
+  user_block,  ///< something else precedes what is HDF5
   compressed,  ///< shuffled, and by zlib
   big_endian,  ///< fp32 all the same
   doubles,
