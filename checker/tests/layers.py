@@ -14,7 +14,7 @@ LAYERS = (  # from the lowest to the highest
     "terminal course site junit",
     "process",
     "evidence plan lab bench",
-    "box jobs",
+    "box data jobs",
     "judge doctor endure golden",
     "state",
     "report",

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "json_lines.hpp"
+#include "tasks/prepared.hpp"
 #include "transformer.hpp"
 
 namespace tasks::summaries {

@@ -104,12 +104,14 @@ std::string BuildCache::script_of(const Bundle& bundle) const {
   return script + " && rm -f " + raw;
 }
 
-BuildCache::BuildCache(const Project& project, bool builds) : project_(project), builds_(builds) {
+BuildCache::BuildCache(const Project& project, bool builds, std::vector<std::string> targets)
+    : project_(project), builds_(builds) {
   if (!builds) return;
   // The replay needs what trainers need as well: the precompiled header and the libraries.
-  const std::string replay = "replay";
-  if (const auto built = build_quietly(project, {&replay, 1}); !built.success) {
-    throw Error("Building the replay failed: " + join(compiler_messages(built.output), " / "));
+  targets.insert(targets.begin(), "replay");
+  if (const auto built = build_quietly(project, targets); !built.success) {
+    throw Error("Building " + join(targets, " and ") +
+                " failed: " + join(compiler_messages(built.output), " / "));
   }
   recipe_ = recipe_of(project);
 }

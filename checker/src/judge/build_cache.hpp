@@ -32,9 +32,10 @@ struct CachedProgram {
 /// Where they are built. Several processes may build there: one at a time does.
 class BuildCache {
  public:
-  /// Builds what all trainers need. Throws Error if that fails. The project must outlive it.
-  /// Without building, what was built before is taken, as on a compute node without a compiler.
-  BuildCache(const Project& project, bool builds);
+  /// Builds what all trainers need, and further targets: the tasks'. Throws Error if that fails.
+  /// The project must outlive it. Without building, what was built before is taken, as on a compute
+  /// node without a compiler.
+  BuildCache(const Project& project, bool builds, std::vector<std::string> targets = {});
 
   /// Builds the pieces; what was built from the same text before is left. Pieces are compiled
   /// together where they can be (see judge/bundle.hpp), as many bundles at a time as there are

@@ -10,6 +10,7 @@
 #include "judge/compile.hpp"
 #include "judge/given.hpp"
 #include "judge/names.hpp"
+#include "process/task_module.hpp"
 #include "support/text.hpp"
 
 namespace checker {
@@ -273,7 +274,11 @@ std::vector<Sample> whole_samples(const Course& course, const std::vector<WholeP
 void judge_samples(const Project& project, const Course& course, const std::vector<Sample>& samples,
                    const CheckOptions& how,
                    const std::function<void(const SampleResult&)>& on_result) {
-  const BuildCache cache(project, how.build);
+  std::set<std::string> tasks;
+  for (const auto& sample : samples) {
+    tasks.insert(how.task.empty() ? course.chapter_of(*sample.step).task : how.task);
+  }
+  const BuildCache cache(project, how.build, targets_of_tasks(project, tasks));
   // A few bundles at a time, so that something is to be seen soon.
   constexpr size_t kBatch = 32;
   for (size_t from = 0; from < samples.size(); from += kBatch) {

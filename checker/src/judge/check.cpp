@@ -12,6 +12,7 @@
 #include "judge/worlds.hpp"
 #include "plan/plan.hpp"
 #include "process/build.hpp"
+#include "process/task_module.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -126,11 +127,13 @@ class Check {
       }
     }
     if (options_.build) {
-      const std::string replay = "replay";
-      const auto built = build_quietly(project_, {&replay, 1}, building);
+      auto targets = targets_of_task(project_, task());
+      targets.insert(targets.begin(), "replay");
+      const auto built = build_quietly(project_, targets, building);
       if (built.interrupted_by) throw Error("Interrupted.");
       if (!built.success) {
-        throw Error("Building the replay failed. Mend: ./workbook build says why.");
+        throw Error("Building " + join(targets, " and ") +
+                    " failed. Fix: ./workbook build says why.");
       }
     }
   }
@@ -229,6 +232,11 @@ class Check {
 
   std::optional<std::string> job_impossible() const { return job_check_impossible(project_); }
 
+  // Whose data and model the step is judged on.
+  std::string task() const {
+    return options_.task.empty() ? course_.chapter_of(step_).task : options_.task;
+  }
+
   // folder: where the plan's data lie. number: of the step's plans.
   Plan plan_in(const fs::path& folder, size_t number, uint64_t seed) {
     const bool on_gpus = options_.device != "cpu";
@@ -236,14 +244,12 @@ class Check {
     auto worlds = worlds_for(conditions, options_.worlds, on_gpus);
     report_.not_checked = std::move(worlds.not_checked);
     if (step_.kind == ProgramKind::plain) return plain_plan(step_, worlds.shapes);
-    const auto& task = course_.chapter_of(step_).task;
-    PlanRequest request{.task = options_.task.empty() ? task : options_.task,
-                        .seed = seed,
-                        .worlds = worlds.shapes,
-                        .settings = conditions.settings};
+    PlanRequest request{
+        .task = task(), .seed = seed, .worlds = worlds.shapes, .settings = conditions.settings};
     // Of random numbers on GPUs the replay knows nothing, and other tasks have other settings.
     std::erase_if(request.settings, [&](const auto& setting) {
-      return setting.first == kDropout && (on_gpus || request.task != task);
+      return setting.first == kDropout &&
+             (on_gpus || request.task != course_.chapter_of(step_).task);
     });
     return make_plan(project_.build / "bin" / "replay", request, folder, options_.servers);
   }

@@ -7,6 +7,7 @@
 #include "monitor/figures.hpp"
 #include "process/build.hpp"
 #include "process/gpus.hpp"
+#include "process/task_module.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -219,8 +220,9 @@ int run_batch_size_study(const Project& project, const Arguments& arguments) {
                     .plan = plan_of(*parsed, gpus),
                     .passed_on = split.passed_on};
   if (!parsed->count("no-build")) {
-    const std::vector<std::string> targets{program.target, "task_" + task};
-    build_targets(project, targets, "building " + program.target);
+    auto targets = targets_of_task(project, task);
+    targets.insert(targets.begin(), program.target);
+    build_targets(project, targets, "building " + join(targets, " and "));
   }
   return report(study, run_all(study), (*parsed)["output"].as<std::string>());
 }

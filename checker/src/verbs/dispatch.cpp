@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 28> table{
+constexpr std::array<Verb, 29> table{
     {{"start", "set everything up, train the first step and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -24,6 +24,7 @@ constexpr std::array<Verb, 28> table{
      {"progress", "show how far you are", run_progress},
      {"run", "build one step and run its ranks on this machine", run_step},
      {"monitor", "show what a run did and used, and what limits it", run_monitor},
+     {"data", "fetch real data sets for the tasks, or list them", run_data},
      {"submit", "submit a step's job script to Slurm and follow the job", run_submit},
      {"pack", "pack your work, to hand it in", run_pack},
      {"site", "print the site file's settings for sbatch", run_site},

@@ -7,6 +7,7 @@
 #include "grade/grading.hpp"
 #include "grade/render.hpp"
 #include "process/build.hpp"
+#include "process/task_module.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
 #include "support/text.hpp"
@@ -119,7 +120,11 @@ int run_grade(const Project& project, const Arguments& arguments) {
   expect_ours(store, version, options.output, parsed->count("resume") > 0);
   store.set("course", version);
 
-  const std::vector<std::string> needed{"replay", "solution_" + course.steps.front().label()};
+  std::vector<std::string> needed{"replay", "solution_" + course.steps.front().label()};
+  std::set<std::string> tasks;
+  for (const auto& chapter : course.chapters) tasks.insert(chapter.task);
+  const auto modules = targets_of_tasks(project, tasks);
+  needed.insert(needed.end(), modules.begin(), modules.end());
   build_targets(project, needed, "building what programs are made with");
   terminal::Stage stage("judging " + count_of(hand_ins.all.size(), "hand-in"));
   options.on_progress = [&](size_t done, size_t all, std::string_view what) {

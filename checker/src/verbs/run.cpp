@@ -1,8 +1,10 @@
 #include "course/programs.hpp"
 #include "process/build.hpp"
+#include "process/task_module.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
+#include "support/text.hpp"
 #include "terminal/terminal.hpp"
 #include "verbs/arguments.hpp"
 #include "verbs/options.hpp"
@@ -44,7 +46,9 @@ int run_step(const Project& project, const Arguments& arguments) {
   const auto& step = course.step((*parsed)["step"].as<std::string>());
   const auto program = find_program(project, step, parsed->count("solution") > 0);
   if (!parsed->count("no-build")) {
-    build_targets(project, {&program.target, 1}, "building " + program.target);
+    auto targets = targets_of_task(project, split.passed_on);
+    targets.insert(targets.begin(), program.target);
+    build_targets(project, targets, "building " + join(targets, " and "));
   } else if (!std::filesystem::exists(program.file)) {
     throw Error(project.shown(program.file) +
                 " is not there. Mend: run it once without --no-build.");

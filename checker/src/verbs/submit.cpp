@@ -8,6 +8,7 @@
 #include "process/build.hpp"
 #include "process/capture.hpp"
 #include "process/signals.hpp"
+#include "process/task_module.hpp"
 #include "site/site.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -118,8 +119,9 @@ int run_submit(const Project& project, const Arguments& arguments) {
   const bool solution = parsed->count("solution") > 0;
   const auto script = job_script(course, step, solution);
   if (!parsed->count("no-build")) {
-    const auto target = find_program(project, step, solution).target;
-    build_targets(project, {&target, 1}, "building " + target);
+    auto targets = targets_of_task(project, split.passed_on);
+    targets.insert(targets.begin(), find_program(project, step, solution).target);
+    build_targets(project, targets, "building " + join(targets, " and "));
   }
   const auto to_sbatch =
       parsed->count("sbatch") ? (*parsed)["sbatch"].as<Arguments>() : Arguments{};

@@ -26,6 +26,7 @@ int run_progress(const Project& project, const Arguments& arguments);
 int run_step(const Project& project, const Arguments& arguments);
 int run_monitor(const Project& project, const Arguments& arguments);
 int run_pack(const Project& project, const Arguments& arguments);
+int run_data(const Project& project, const Arguments& arguments);
 int run_submit(const Project& project, const Arguments& arguments);
 int run_site(const Project& project, const Arguments& arguments);
 int run_doctor(const Project& project, const Arguments& arguments);

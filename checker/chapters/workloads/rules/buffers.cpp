@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "evidence/collective_kinds.hpp"
+#include "judge/phases.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
@@ -44,6 +46,20 @@ size_t last_step_before(const RankSeen& rank, size_t event) {
     if (step.event <= event) place = step.event;
   }
   return place;
+}
+
+// As given, ranks only add up losses between the training steps: they send no tensor to others.
+bool sends_after_a_step(const Run& run) {
+  const auto sends = [](const RankSeen& rank, const CollectiveSeen& collective) {
+    const auto kind = static_cast<CollectiveKind>(collective.call.op_type);
+    const auto phase = phase_at(rank, collective.event);
+    return kind != CollectiveKind::all_reduce && kind != CollectiveKind::barrier &&
+           phase != Phase::joining && phase != Phase::preparing && phase != Phase::training;
+  };
+  return std::ranges::any_of(run.ranks, [&](const RankSeen& rank) {
+    return std::ranges::any_of(rank.collectives,
+                               [&](const auto& seen) { return sends(rank, seen); });
+  });
 }
 
 class Buffers {
@@ -117,11 +133,12 @@ class Buffers {
       constexpr size_t kLines = 3;
       if (evidence_.size() > kLines) evidence_.resize(kLines);
       const bool everywhere = different_ == evaluations;
+      const bool as_given = everywhere && !sends_after_a_step(context_.run());
       symptoms_.push_back({.id = "buffers_differ",
                            .values = context_.values(),
                            .evidence = evidence_,
                            .variant = everywhere ? "" : "some",
-                           .kind = everywhere ? FindingKind::not_started : FindingKind::mistake,
+                           .kind = as_given ? FindingKind::not_started : FindingKind::mistake,
                            .deviation = deviation_});
     } else if (!summed_.empty()) {
       symptoms_.push_back({.id = "buffers_summed",

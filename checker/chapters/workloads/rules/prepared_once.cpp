@@ -25,21 +25,29 @@ std::map<Prepared, std::vector<size_t>> ranks_that_prepare(const Run& run) {
   return makers;
 }
 
+// As given, every rank prepares them, and none waits for another one before it makes its model.
+bool is_as_given(const Run& run) {
+  return std::ranges::all_of(run.ranks, [](const RankSeen& rank) {
+    const auto& events = rank.log.events;
+    const auto model = std::ranges::find(events, Kind::model, &Event::kind);
+    const bool waits = std::any_of(
+        events.begin(), model, [](const Event& event) { return event.kind == Kind::collective; });
+    return !waits && std::ranges::any_of(rank.preparations, &PreparationSeen::makes);
+  });
+}
+
 }  // namespace
 
 void prepared_once(const RunContext& context, Symptoms& symptoms) {
   if (!context.expects("RANK0_FIRST")) return;
-  Symptom symptom{.id = "prepared_by_several_ranks",
-                  .values = context.values(),
-                  .kind = FindingKind::not_started};
+  Symptom symptom{
+      .id = "prepared_by_several_ranks",
+      .values = context.values(),
+      .kind = is_as_given(context.run()) ? FindingKind::not_started : FindingKind::mistake};
   const auto all = ranks_that_prepare(context.run());
   for (const auto& [what, ranks] : all) {
     if (ranks.size() < 2) continue;
     symptom.evidence.push_back({"at_once", {{"ranks", ranks_value(ranks)}, {"node", what.first}}});
-    // As given, every rank of the node prepares them.
-    const auto on_node = std::ranges::count(context.run().ranks, what.first,
-                                            [](const auto& rank) { return rank.place.node; });
-    if (static_cast<size_t>(on_node) != ranks.size()) symptom.kind = FindingKind::mistake;
   }
   if (!symptom.evidence.empty()) symptoms.push_back(std::move(symptom));
 }

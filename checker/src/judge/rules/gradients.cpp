@@ -4,6 +4,7 @@
 
 #include "judge/phases.hpp"
 #include "judge/rules/rules.hpp"
+#include "judge/rules/target_mean.hpp"
 
 namespace checker::rules {
 
@@ -14,19 +15,7 @@ using Reading = std::string_view;
 constexpr Reading kNothing = "no_gradients", kLocal = "gradients_not_averaged",
                   kSum = "gradients_summed", kTwice = "gradients_divided_twice",
                   kAccumulated = "gradients_accumulate", kSome = "some_gradients_not_averaged",
-                  kOther = "gradients_wrong", kLoop = "training_step_wrong",
-                  kOverRanks = "gradients_averaged_over_ranks",
-                  kWeights = "gradients_weighted_otherwise",
-                  kTargets = "gradients_of_targets_wrong";
-
-// Of gradients that should be the mean over all ranks' targets.
-Reading read_of_targets(const StepDeviations& step, double tolerance) {
-  if (step.nothing == 0) return kNothing;
-  if (step.mean < tolerance) return kOverRanks;
-  if (step.target_multiple != 0) return kWeights;
-  if (step.local < tolerance) return kLocal;
-  return kTargets;
-}
+                  kOther = "gradients_wrong", kLoop = "training_step_wrong";
 
 Reading read(const StepDeviations& step, size_t world, double tolerance) {
   const auto fits = [&](double deviation) { return deviation < tolerance; };
@@ -110,7 +99,12 @@ class Gradients {
         example = step;
     }
     if (ranks.empty()) return false;
-    if (targets_) return wrong_mean_over_targets(ranks, *example, t);
+    if (targets_) {
+      auto symptom = wrong_mean_over_targets(context_, ranks, *example, t);
+      const bool local = symptom.id == kLocal;
+      if (!local || !partly_averaged(ranks, t)) add(std::move(symptom), t);
+      return true;
+    }
     auto reading = read(*example, context_.world(), context_.gradient_tolerance());
     if (!ddp_ && reading != kAccumulated && reading != kNothing) reading = kLoop;
     std::vector<EvidenceLine> evidence{
@@ -140,48 +134,10 @@ class Gradients {
   // one process computes, which is the mean over targets.
   double deviation_of(const StepDeviations& step, size_t t) const {
     if (!ddp_) return step.local;
-    const auto counts = targets_at(t);
+    const auto counts = targets_of_step(context_.run(), t);
     const bool alike = std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
     const double mean = targets_ ? step.target_mean : step.mean;
     return targets_ || alike ? std::min(mean, step.together) : mean;
-  }
-
-  // Of each rank's last batch before a step.
-  std::vector<double> targets_at(size_t t) const {
-    std::vector<double> counts;
-    for (const auto& rank : context_.run().ranks) {
-      counts.push_back(0);
-      for (const auto& pass : rank.passes) {
-        for (const auto& batch : pass.batches) {
-          if (batch.step == t) counts.back() = batch.loss_count;
-        }
-      }
-    }
-    return counts;
-  }
-
-  bool wrong_mean_over_targets(const std::vector<size_t>& ranks, const StepDeviations& example,
-                               size_t t) {
-    const auto reading = read_of_targets(example, context_.gradient_tolerance());
-    if (reading == kLocal && partly_averaged(ranks, t)) return true;
-    std::vector<EvidenceLine> evidence{{"off_mean", {{"ranks", ranks_value(ranks)}}}};
-    if (reading == kWeights) {
-      evidence = {
-          {"factor", {{"ranks", ranks_value(ranks)}, {"factor", digits(example.target_multiple)}}}};
-    }
-    if (reading == kOverRanks || reading == kWeights) {
-      std::string counts;
-      for (const double count : targets_at(t)) {
-        counts += (counts.empty() ? "" : ", ") + digits(count);
-      }
-      evidence.push_back({"counts", {{"counts", counts}}});
-    }
-    add({.id = std::string(reading),
-         .evidence = std::move(evidence),
-         .kind = reading == kOverRanks ? FindingKind::not_started : FindingKind::mistake,
-         .deviation = example.target_mean},
-        t);
-    return true;
   }
 
   // Over some ranks only, or in some steps only; adds what was seen.
