@@ -13,7 +13,7 @@ namespace {
 using Results = std::vector<const TrialResult*>;
 
 // Every doubling of the batch is as wide.
-struct Axes {
+struct BatchAxes {
   double doublings = 1, least = 0, most = 1;
   double x(size_t times) const {
     return kLeft + 20 + (kWidth - 40) * std::log2(static_cast<double>(times)) / doublings;
@@ -21,8 +21,8 @@ struct Axes {
   double y(double loss) const { return kTop + kHeight * (most - loss) / (most - least); }
 };
 
-Axes axes_of(const Results& shown) {
-  Axes axes{.least = std::numeric_limits<double>::infinity(), .most = -axes.least};
+BatchAxes batch_axes_of(const Results& shown) {
+  BatchAxes axes{.least = std::numeric_limits<double>::infinity(), .most = -axes.least};
   for (const auto* result : shown) {
     axes.least = std::min(axes.least, result->least_loss());
     axes.most = std::max(axes.most, result->most_loss());
@@ -33,7 +33,7 @@ Axes axes_of(const Results& shown) {
   return axes;
 }
 
-void add_axes(pugi::xml_node svg, const Axes& axes, const Results& shown) {
+void add_axes(pugi::xml_node svg, const BatchAxes& axes, const Results& shown) {
   const double right = kLeft + kWidth, bottom = kTop + kHeight;
   add_line(svg, kLeft, bottom, right, bottom, {{"class", "axis"}});
   add_line(svg, kLeft, bottom, kLeft, kTop, {{"class", "axis"}});
@@ -52,7 +52,7 @@ void add_axes(pugi::xml_node svg, const Axes& axes, const Results& shown) {
 }
 
 // The smallest batch has one rate, and begins both lines.
-void add_series(pugi::xml_node svg, const Axes& axes, const Results& shown, bool scaled,
+void add_series(pugi::xml_node svg, const BatchAxes& axes, const Results& shown, bool scaled,
                 const char* colour) {
   const TrialResult* before = nullptr;
   for (const auto* result : shown) {
@@ -87,7 +87,7 @@ std::string study_plot(const std::vector<TrialResult>& results) {
   auto svg = begin_plot(document, kLeft + kWidth + kLegend, kTop + kHeight + 50,
                         "Validation loss after equally many samples; bars: least to most");
   if (!shown.empty()) {
-    const auto axes = axes_of(shown);
+    const auto axes = batch_axes_of(shown);
     add_axes(svg, axes, shown);
     add_series(svg, axes, shown, /*scaled=*/true, kColours[0]);
     add_series(svg, axes, shown, /*scaled=*/false, kColours[1]);

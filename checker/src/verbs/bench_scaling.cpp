@@ -51,7 +51,7 @@ cxxopts::Options options_of_study() {
                         cxxopts::value<std::string>()->default_value("signals"), "NAME")(
       "config", "Default: laptop; of weather on GPUs: bs16", cxxopts::value<std::string>(), "NAME")(
       "ranks", "The most ranks; default: all GPUs, or 4 on CPUs", cxxopts::value<size_t>(), "N")(
-      "largest", "The largest batch, in batches of the configuration; default: 64 on GPUs, else 4",
+      "largest", "The largest batch, as a multiple of the smallest; default: 4, on GPUs 64",
       cxxopts::value<size_t>(),
       "N")("samples", "What each run sees at least; default: 65536 on GPUs, else 19200",
            cxxopts::value<int64_t>(), "N")("seeds", "Runs of each batch and rate",
@@ -86,16 +86,32 @@ StudyPlan plan_of(const cxxopts::ParseResult& parsed, size_t gpus) {
   return plan;
 }
 
-// The folder of a task's configurations.
-fs::path configs_of(const Project& project, const std::string& task) {
-  const auto folder = project.source / "tasks" / task / "configs";
-  if (fs::is_directory(folder)) return folder;
-  std::vector<std::string> known;
-  for (const auto& entry : fs::directory_iterator(project.source / "tasks")) {
-    if (fs::is_directory(entry.path() / "configs")) known.push_back(entry.path().filename());
+std::vector<std::string> names_of(const fs::path& folder, bool (*wanted)(const fs::path&)) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (wanted(entry.path())) names.push_back(entry.path().stem());
   }
-  std::ranges::sort(known);
-  throw UsageError("--task: there is no task " + task + ". Fix: one of " + join(known, ", ") + ".");
+  std::ranges::sort(names);
+  return names;
+}
+
+// Throws UsageError for a task or a configuration that there is not, and names those that there
+// are.
+StudyBase base_of(const Project& project, const std::string& task, const std::string& config) {
+  const auto tasks = project.source / "tasks", folder = tasks / task / "configs";
+  if (!fs::is_directory(folder)) {
+    const auto known =
+        names_of(tasks, [](const fs::path& path) { return fs::is_directory(path / "configs"); });
+    throw UsageError("--task: there is no task " + task + ". Fix: one of " + join(known, ", ") +
+                     ".");
+  }
+  if (!fs::exists(folder / (config + ".yaml"))) {
+    const auto known =
+        names_of(folder, [](const fs::path& path) { return path.extension() == ".yaml"; });
+    throw UsageError("--config: " + task + " has no configuration " + config + ". Fix: one of " +
+                     join(known, ", ") + ".");
+  }
+  return bench::read_study_base(folder, config);
 }
 
 // The loss of the last validation, and the time that rank 0 spent in training steps.
@@ -216,7 +232,7 @@ int run_batch_size_study(const Project& project, const Arguments& arguments) {
   const auto program = find_program(project, first_step_with(course, kScalesItsRate), true);
   const Study study{.program = program.file,
                     .task = task,
-                    .base = bench::read_study_base(configs_of(project, task), config),
+                    .base = base_of(project, task, config),
                     .plan = plan_of(*parsed, gpus),
                     .passed_on = split.passed_on};
   if (!parsed->count("no-build")) {
