@@ -108,9 +108,9 @@ std::vector<TrialResult> some_results() {
 
 TEST(StudyTable, HasMeansWithLeastAndMost) {
   EXPECT_THAT(study_table(some_results(), false),
-              ElementsAre("samples a step  ranks                learning rate  steps  validation "
+              ElementsAre("samples a step  ranks            learning rate  steps  validation "
                           "loss (least-most)  seconds",
-                          "            32      1                        0.005     20        0.6000 "
+                          "            32      1                    0.005     20        0.6000 "
                           "(0.5000-0.7000)      5.0",
                           "            64      2  0.007071, times sqrt(2)     10        0.5750 "
                           "(0.5500-0.6000)      2.5",

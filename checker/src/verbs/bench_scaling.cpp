@@ -174,7 +174,7 @@ TrialResult run_trial(const Study& study, const Trial& trial) {
 std::vector<TrialResult> run_all(const Study& study) {
   const auto trials = bench::study_trials(study.base, study.plan);
   std::vector<TrialResult> results;
-  terminal::Stage stage("training with " + count_of(trials.size(), "batch and rate"));
+  terminal::Stage stage("training " + count_of(trials.size(), "trial"));
   for (const auto& trial : trials) {
     stage.note("[" + std::to_string(results.size() + 1) + "/" + std::to_string(trials.size()) +
                "]");
