@@ -19,17 +19,17 @@ def picture(caption, bars, alt):
 
 
 def steps():
-    prepares, finds, trains = ("prepares", SKY, 300), ("finds", YELLOW, 100), ("trains", GREEN, 200)
-    waits = ("waits", None, 300)
+    prepares, finds, trains = ("prepares", SKY, 420), ("finds", YELLOW, 150), ("trains", GREEN, 300)
+    waits = ("waits", None, 420)
     return [
         picture("Unchanged: nobody finds anything, and all write the same files.",
-                [[("prepares", VERMILION, 300), trains]] * 4,
+                [[("prepares", VERMILION, 420), trains]] * 4,
                 "All four ranks prepare at the same time."),
         picture("Rank 0 only: the second node's disk is still empty.",
                 [[prepares, finds, trains], [waits, finds, trains],
-                 [waits, ("prepares", VERMILION, 300), trains], [waits, ("prepares", VERMILION, 300), trains]],
+                 [waits, ("prepares", VERMILION, 420), trains], [waits, ("prepares", VERMILION, 420), trains]],
                 "Rank 0 prepares, rank 1 finds the files; on the other node ranks 2 and 3 both prepare."),
         picture("rank0_first: one rank of each node prepares, the others find.",
-                [[prepares, waits[:2] + (100,), trains], [waits, finds, trains]] * 2,
+                [[prepares, waits[:2] + (150,), trains], [waits, finds, trains]] * 2,
                 "On each node the first rank prepares; then the second one finds the files."),
     ]

@@ -1,5 +1,5 @@
 """Deck 8: the schedule of signals on one, two and four ranks, by its formula. Computed, not measured:
-750 steps of one rank see as many samples as 375 of two and 188 of four."""
+750 steps of one rank see as many samples as 375 of two and 187 of four."""
 
 from math import cos, pi, sqrt
 
@@ -15,20 +15,20 @@ def rate(world, step, total):
 
 def steps():
     d = Drawing(1180, 430)
-    left, right, top, bottom = 150, 850, 20, 350
+    left, right, top, bottom = 130, 790, 20, 350
     x = lambda share: left + (right - left) * share
     y = lambda value: bottom - (bottom - top) * value / 0.011
     d.line(left, bottom, right, bottom).line(left, bottom, left, top)
     for value in (0.005, 0.01):
         d.line(left - 6, y(value), left, y(value)).words(left - 12, y(value), f"{value:g}", 20, anchor="end")
-    for world, colour in ((1, ORANGE), (2, SKY), (4, GREEN)):
+    for line, (world, colour) in enumerate(((1, ORANGE), (2, SKY), (4, GREEN))):
         total = STEPS // world
         points = [(x(step / total), y(rate(world, step, total))) for step in range(0, total, max(1, 2 // world))]
         for (x1, y1), (x2, y2) in zip(points, points[1:]):
             d.line(x1, y1, x2, y2, 4, colour=colour)
         factor = "" if world == 1 else f", times {sqrt(world):.3g}"
-        d.box(880, 40 + world * 40, 26, 26, colour).words(
-            918, 53 + world * 40, f"{world} rank{'s' if world > 1 else ''}: {total} steps{factor}", 21, anchor="start")
+        d.box(815, 60 + line * 44, 26, 26, colour).words(
+            853, 73 + line * 44, f"{world} rank{'s' if world > 1 else ''}: {total} steps{factor}", 21, anchor="start")
     d.words((left + right) / 2, bottom + 34, "samples seen", 22)
     d.words(left + 8, top, "learning rate", 22, anchor="start")
     return [d.step("By the formula: warm-up, then half a cosine; the factor stretches all of it.",

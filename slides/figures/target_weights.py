@@ -19,15 +19,15 @@ def mean_of_means():
 
 def steps():
     d = Drawing(1180, 400)
-    d.words(790, 20, "one target counts", 22, bold=True).words(1050, 20, "it should", 22, bold=True)
+    d.words(850, 20, "one target counts", 22, bold=True).words(1080, 20, "it should", 22, bold=True)
     for rank, (count, gradient) in enumerate(zip(COUNTS, GRADIENTS)):
         y = 46 + rank * 100
         d.words(90, y + 32, f"rank {rank}", 24, anchor="end")
         for index in range(count):
             d.box(106 + index * 25, y, 22, 64, rank_colour(rank), radius=3)
-        d.words(640, y + 32, f"each {gradient}", 23, anchor="start")
-        d.words(810, y + 32, f"1/2 · 1/{count} = 1/{2 * count}", 23)
-        d.words(1050, y + 32, f"1/{sum(COUNTS)}", 23)
+        d.words(620, y + 32, f"each {gradient}", 23, anchor="start")
+        d.words(850, y + 32, f"1/2 · 1/{count} = 1/{2 * count}", 23)
+        d.words(1080, y + 32, f"1/{sum(COUNTS)}", 23)
     right, wrong = mean_over_targets(), mean_of_means()
     error = abs(wrong - right) / right
     sums = " + ".join(f"{count} · {gradient}" for count, gradient in zip(COUNTS, GRADIENTS))
