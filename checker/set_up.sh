@@ -82,7 +82,7 @@ apt_packages() {
     names+=("libclang-rt-${version:-14}-dev")
   fi
   if [ "$tests" = ON ]; then
-    names+=(libgtest-dev libgmock-dev libbenchmark-dev libhdf5-dev libturbojpeg0-dev)
+    names+=(libgtest-dev libgmock-dev libbenchmark-dev libhdf5-dev libturbojpeg0-dev libsentencepiece-dev)
   fi
   apt_missing "${names[@]}" ${used_by_tests[@]+"${used_by_tests[@]}"}
   if [ ${#missing[@]} != 0 ] && [ "$(id -u)" != 0 ]; then
@@ -185,6 +185,11 @@ set_up() {
   build_tools
   libtorch
   if [ "$python" = torchrun ]; then working_torchrun; fi
+  if [ "$tests" = ON ] && [ "$config" != sanitize ]; then
+    # Arrow's C++ library comes with pyarrow; Python's sentencepiece is what ours is compared with.
+    (in_venv formats "installing Arrow and SentencePiece" --no-deps pyarrow==22.0.0 sentencepiece==0.2.0) ||
+      say "going on without Arrow"
+  fi
   if [ "$config" = cuda ]; then cuda_toolkit; fi
   # Tests only run this: it comes while the checker is built.
   if [ "$tests" = ON ]; then do_beside python python_for_tests; fi

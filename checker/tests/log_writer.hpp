@@ -5,7 +5,9 @@
 #include <fstream>
 #include <string>
 
+#include "evidence/run.hpp"
 #include "instrumentation/log.hpp"
+#include "support/files.hpp"
 
 namespace checker {
 
@@ -73,5 +75,16 @@ class LogWriter {
   std::string bytes_;
   uint64_t time_ = 0;
 };
+
+/// What a rank in a world of this size did, by such a log.
+inline RankSeen read(const LogWriter& writer, size_t world = 1) {
+  const TemporaryFolder folder;
+  writer.write(folder.path() / "log");
+  RankSeen rank;
+  rank.place.world_size = world;
+  rank.log = read_log(folder.path() / "log");
+  interpret(rank);
+  return rank;
+}
 
 }  // namespace checker

@@ -103,6 +103,8 @@ for rank in (0, 1):
     sizes = run.Histograms("gradients/size")[0]
     print("gradients", sizes.step, sizes.histogram_value.num, "%.1f" % sizes.histogram_value.max)
     print("validation", run.Scalars("validation/loss")[0].value, run.Scalars("validation/loss")[0].step)
+    print("RMSE", run.Scalars("validation/RMSE")[0].value, run.Scalars("validation/RMSE")[0].step)
+    print("rate", run.Scalars("training/learning rate")[0].value > 0)
     text = run.Tensors("configuration/text_summary" if "configuration/text_summary" in run.Tags()["tensors"] else "configuration")[0]
     print("text", text.tensor_proto.string_val[0].decode().splitlines()[2])
 )";
@@ -124,6 +126,7 @@ TEST(MonitorTensorBoard, ReadsItsOwnFilesBack) {
     gradients.bins[kGradientBins / 2] = 30;
     record.gradients.push_back({2, gradients});
     record.evaluations.push_back({3, {20, "validation", 5, 2}});
+    record.measured.push_back({3, {20, "validation/RMSE", 8, 2, /*root=*/true}});
   }
   write_tensorboard(run, folder.path());
   const auto read =
@@ -134,6 +137,8 @@ TEST(MonitorTensorBoard, ReadsItsOwnFilesBack) {
   EXPECT_THAT(read.text, HasSubstr("GPU " + std::to_string(run.ranks[0].gpus.size() / 2)));
   EXPECT_THAT(read.text, HasSubstr("gradients 9 34.0 0.3"));
   EXPECT_THAT(read.text, HasSubstr("validation 2.5 20"));
+  EXPECT_THAT(read.text, HasSubstr("RMSE 2.0 20"));
+  EXPECT_THAT(read.text, HasSubstr("rate True"));
   EXPECT_THAT(read.text, HasSubstr("text | seed | 7 |"));
 }
 

@@ -225,6 +225,7 @@ TEST(MonitorCsv, HoldsEveryStepSampleAndCollective) {
   const TemporaryFolder folder;
   auto run = healthy_run({.ranks = 2, .steps = 20, .gpus = true});
   run.ranks[1].evaluations = {{1.5, {5, "validation", 30.25, 10}}};
+  run.ranks[1].measured = {{1.5, {5, "validation/accuracy", 7, 10}}};
   write_csv(run, folder.path());
   const auto lines = [&](const char* file) { return split_lines(read_file(folder.path() / file)); };
   EXPECT_EQ(lines("steps.csv").size(), 41U);
@@ -232,6 +233,7 @@ TEST(MonitorCsv, HoldsEveryStepSampleAndCollective) {
             "0,1,1.000000,1.100000,0.005000,0.030000,0.055000,0.010000,0.005000,1000,0.001,"
             "6.000000");
   EXPECT_EQ(lines("evaluations.csv").at(1), "1,validation,5,1.500000,30.250000,10");
+  EXPECT_EQ(lines("metrics.csv").at(1), "1,validation/accuracy,5,1.500000,7.000000,10");
   EXPECT_EQ(lines("collectives.csv").size(), 41U);
   EXPECT_EQ(lines("collectives.csv")[1], "0,0,0,all_reduce,1.080000,1.085000,1048576,0");
   EXPECT_EQ(lines("ranks.csv").size(), 1 + 2 * run.ranks[0].process.size());

@@ -95,6 +95,25 @@ TEST_F(TrainerTest, RecordsAgreeWithWhatTheRunDid) {
   EXPECT_THAT(monitor::to_page(recorded, figures), HasSubstr("In the middle of the run"));
 }
 
+TEST_F(TrainerTest, RecordsHoldTheMetrics) {
+  const auto outcome = run(solution(6), 2,
+                           {"--task", "points", "--config", "small", "--max-steps", "4", "--device",
+                            "cpu", "--monitor"});
+  ASSERT_TRUE(outcome.result.success()) << outcome.everything;
+  const auto recorded = monitor::load_run(output());
+  double sum = 0, count = 0;
+  for (const auto& rank : recorded.ranks) {
+    ASSERT_EQ(rank.measured.size(), 4U);  // two metrics of two splits
+    const auto& metric = rank.measured.back().sample;
+    EXPECT_EQ(metric.name, "test/RMSE");
+    EXPECT_EQ(metric.step, 4U);
+    EXPECT_TRUE(metric.root);
+    sum += metric.sum;
+    count += metric.count;
+  }
+  EXPECT_NEAR(std::sqrt(sum / count), outcome.numbers_after("RMSE ").at(1), 5e-4);
+}
+
 TEST_F(TrainerTest, ABrowserShowsThePageOfARun) {
   if (!testing::has_browser()) GTEST_SKIP() << "no chromium";
   for (const size_t world_size : {1U, 2U}) {

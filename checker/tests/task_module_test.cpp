@@ -22,7 +22,8 @@ TEST(TaskModule, IsThatOfTheTaskThatOptionsName) {
 
 TEST(TaskModule, OfWhatIsNoTaskThereIsNone) {
   const auto project = find_project();
-  for (const auto* name : {"", "nothing", "operators", "instrumentation", "../tasks/signals", "."}) {
+  for (const auto* name :
+       {"", "nothing", "operators", "instrumentation", "../tasks/signals", "."}) {
     EXPECT_THAT(targets_of_task(project, std::string(name)), IsEmpty()) << name;
   }
 }

@@ -9,9 +9,12 @@ namespace checker::testing {
 
 namespace fs = std::filesystem;
 
+const Step& numbered(int number) {
+  return course().step((number < 10 ? "0" : "") + std::to_string(number));
+}
+
 fs::path solution(int number) {
-  return fs::path(PROGRAM_FOLDER) /
-         ("solution_" + course().steps.at(static_cast<size_t>(number - 1)).label());
+  return fs::path(PROGRAM_FOLDER) / ("solution_" + numbered(number).label());
 }
 
 std::string torchrun() {

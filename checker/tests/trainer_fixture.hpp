@@ -14,6 +14,9 @@
 
 namespace checker::testing {
 
+/// The step of this number: 2 is 02_setup.
+const Step& numbered(int number);
+
 /// The program of a step's solution.
 std::filesystem::path solution(int number);
 

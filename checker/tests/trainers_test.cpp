@@ -19,25 +19,22 @@ using testing::TrainerTest;
 
 std::vector<int> step_numbers(int first) {
   std::vector<int> numbers;
-  for (int number = first; number <= static_cast<int>(course().steps.size()); ++number) {
-    numbers.push_back(number);
+  for (const auto& step : course().steps) {
+    if (const int number = std::stoi(step.label()); number >= first) numbers.push_back(number);
   }
   return numbers;
 }
 
-const auto step_name = [](const auto& info) {
-  return course().steps.at(static_cast<size_t>(info.param - 1)).name;
-};
+const auto step_name = [](const auto& info) { return testing::numbered(info.param).name; };
 
-// Nobody edits solutions, so they stand for steps as given. Comments apart, that is the solution
-// before it (rendering makes sure), or, where the trainer has no TODO, its own.
+// Nobody edits solutions, so they stand for steps as given. Comments apart, that is the parent's
+// solution (rendering makes sure), or, where the trainer has no TODO, the step's own.
 fs::path as_given(int number) {
-  const auto& step = course().steps.at(static_cast<size_t>(number - 1));
-  const auto todos = testing::trainer_file().source.todos();
+  const auto& step = testing::numbered(number);
+  const auto todos = course().program_of(step).source.todos();
   const auto in_trainer = [&](int todo) { return todos.contains(todo); };
   if (std::ranges::none_of(step.todos, in_trainer)) return solution(number);
-  EXPECT_TRUE(step.given.empty()) << "its program is that of no solution";
-  return solution(number - 1);
+  return solution(std::stoi(course().step(step.parent).label()));
 }
 
 class StepAsGiven : public TrainerTest, public ::testing::WithParamInterface<int> {};
@@ -86,21 +83,12 @@ TEST_F(TrainerTest, InTheEndOnlyRankZeroSpeaksAndBothModelsAreSaved) {
   EXPECT_TRUE(fs::exists(output() / "model-final.safetensors"));
 }
 
-// In double precision, on the same global batches (12 samples a step), ranks may differ only in the
-// order of sums.
-TEST_F(TrainerTest, LossesOnManyRanksAreThoseOfOne) {
-  const std::vector<std::string> common{"--precision", "fp64", "--epochs", "2", "--deterministic"};
-  std::vector<TrainerOutcome> outcomes;
-  for (const size_t world_size : {1U, 2U, 3U}) {
-    auto options = common;
-    options.insert(options.end(), {"--batch-size", std::to_string(12 / world_size)});
-    outcomes.push_back(run(solution(6), world_size, options));
-    ASSERT_TRUE(outcomes.back().result.success()) << outcomes.back().everything;
-  }
+// In double precision, on the same global batches, ranks may differ only in the order of sums.
+void expect_the_losses_of_one_rank(const std::vector<TrainerOutcome>& outcomes) {
   for (const std::string phrase : {"training loss ", "validation loss ", "test loss: "}) {
     const auto expected = outcomes[0].numbers_after(phrase);
     ASSERT_FALSE(expected.empty()) << outcomes[0].everything;
-    for (const size_t other : {1U, 2U}) {
+    for (size_t other = 1; other < outcomes.size(); ++other) {
       const auto actual = outcomes[other].numbers_after(phrase);
       ASSERT_EQ(actual.size(), expected.size());
       for (size_t i = 0; i < expected.size(); ++i) {
@@ -110,6 +98,43 @@ TEST_F(TrainerTest, LossesOnManyRanksAreThoseOfOne) {
       }
     }
   }
+}
+
+// 12 samples a step.
+TEST_F(TrainerTest, LossesOnManyRanksAreThoseOfOne) {
+  std::vector<TrainerOutcome> outcomes;
+  for (const size_t world_size : {1U, 2U, 3U}) {
+    outcomes.push_back(run(solution(6), world_size,
+                           {"--precision", "fp64", "--epochs", "2", "--deterministic",
+                            "--batch-size", std::to_string(12 / world_size)}));
+    ASSERT_TRUE(outcomes.back().result.success()) << outcomes.back().everything;
+  }
+  expect_the_losses_of_one_rank(outcomes);
+}
+
+// Batches of unequally long texts, whose every word counts the same on any number of ranks. The
+// learning rate grows with the root of the world size, which the configuration undoes.
+TEST_F(TrainerTest, SoAreThoseOfUnequallyLongTexts) {
+  const auto cache = output() / "cache";
+  setenv("WORLDSIZE_CACHE", cache.c_str(), 1);
+  std::vector<TrainerOutcome> outcomes;
+  for (const size_t world_size : {1U, 2U, 3U}) {
+    std::array<char, 32> rate{};
+    std::snprintf(rate.data(), rate.size(), "%.17g",
+                  2e-3 / std::sqrt(static_cast<double>(world_size)));
+    const auto config = output() / "config.yaml";
+    write_file(config,
+               "base: laptop\nwidth: 16\nheads: 2\nfeed_forward: 32\ndocuments: 120\n"
+               "encoder_layers: 1\ndecoder_layers: 1\nwarm_up_steps: 2\nlearning_rate: " +
+                   std::string(rate.data()) + "\n");
+    outcomes.push_back(run(solution(9), world_size,
+                           {"--task", "summaries", "--config", config.string(), "--device", "cpu",
+                            "--precision", "fp64", "--epochs", "2", "--deterministic",
+                            "--batch-size", std::to_string(12 / world_size)}));
+    ASSERT_TRUE(outcomes.back().result.success()) << outcomes.back().everything;
+  }
+  unsetenv("WORLDSIZE_CACHE");
+  expect_the_losses_of_one_rank(outcomes);
 }
 
 // A text of the reader's own, as --data takes it: words of which each has few successors. How often

@@ -118,6 +118,11 @@ TEST(Safetensors, DamageIsAnErrorThatNamesTheFile) {
   expect_refused(entry("F32", "[4611686018427387904,4]", "[0,0]"));
   expect_refused(entry("F32", "[17]", "[0,68]"));
   expect_refused(entry("F32", "[1]", "[8,4]"));
+  expect_refused(entry("F32", "[15]", "[0,60]"));
+  expect_refused(entry("F32", "[15]", "[4,64]"));
+  expect_refused(with_header(R"({"a":{"dtype":"U8","shape":[40],"data_offsets":[0,40]},)"
+                             R"("b":{"dtype":"U8","shape":[40],"data_offsets":[24,64]}})") +
+                 std::string(64, 'x'));
   write_text(path, entry("F32", "[16]", "[0,64]"));
   EXPECT_NO_THROW(load_file(path));
 }

@@ -98,7 +98,7 @@ at::Tensor EmbeddingRows::mean(const at::Tensor& gradient, const at::Tensor& ind
   if (indices.numel() > most_) {
     throw Error(
         fmt::format("the embedding got {} words at once, of {} that ranks have room for. "
-                    "Mend: no larger batches than --batch-size, or --fast without embedding.",
+                    "Fix: no larger batches than --batch-size, or --fast without embedding.",
                     indices.numel(), most_));
   }
   const auto mine = at::zeros({most_ * (gradient.size(-1) + 1)}, gradient.options());

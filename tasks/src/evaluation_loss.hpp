@@ -1,6 +1,7 @@
 #pragma once
-/// The mean loss of an evaluation that runs, for monitoring. What is on a GPU is added up there;
-/// nobody waits for it before the evaluation's end, when the trainer has waited itself.
+/// The mean loss and the metrics of an evaluation that runs, for monitoring. What is on a GPU is
+/// added up there; nobody waits for it before the evaluation's end, when the trainer has waited
+/// itself.
 #include "tasks/task.hpp"
 
 namespace tasks {
@@ -10,7 +11,8 @@ class EvaluationLoss {
   explicit EvaluationLoss(Split split) : split_(split) {}
 
   Split split() const { return split_; }
-  void add(const Loss& loss);
+  /// metrics: the task's, if it has any.
+  void add(const Loss& loss, const std::vector<Metric>& metrics);
   /// steps: of the optimizer, that came before.
   void record(uint64_t steps) const;
 
@@ -18,6 +20,8 @@ class EvaluationLoss {
   Split split_;
   at::Tensor sum_;
   int64_t count_ = 0;
+  std::vector<Metric> metrics_;
+  at::Tensor metric_sums_;  ///< double [metrics, 2]: a sum and a count of each
 };
 
 }  // namespace tasks

@@ -16,26 +16,39 @@ fs::path own_folder() {
   return fs::path(about.dli_fname).parent_path();
 }
 
-}  // namespace
+fs::path module_file(const std::string& name) { return own_folder() / "tasks" / (name + ".so"); }
 
-Entry load_task(const std::string& name) {
-  const auto file = own_folder() / "tasks" / (name + ".so");
-  if (!fs::exists(file)) {
-    throw Error(fmt::format("{}: not built here, there is no {}. ./workbook build builds it.", name,
-                            file.string()));
-  }
-  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+// flags: more of dlopen's.
+void* load(const std::string& name, int flags, const char* function) {
+  const auto file = module_file(name);
+  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
   if (module == nullptr) {
     throw Error(
         fmt::format("{}: cannot be loaded: {}", name, dlerror()));  // NOLINT(concurrency-mt-unsafe)
   }
-  const auto fill = reinterpret_cast<void (*)(Entry&)>(dlsym(module, "worldsize_task"));
-  if (fill == nullptr) {
+  void* const found = dlsym(module, function);
+  if (found == nullptr) {
     throw Error(fmt::format("{}: {} is no task; delete it and build again", name, file.string()));
   }
+  return found;
+}
+
+}  // namespace
+
+Entry load_task(const std::string& name) {
+  const auto file = module_file(name);
+  if (!fs::exists(file)) {
+    throw Error(fmt::format("{}: not built here, there is no {}. ./workbook build builds it.", name,
+                            file.string()));
+  }
+  const auto fill = reinterpret_cast<void (*)(Entry&)>(load(name, 0, "worldsize_task"));
   Entry entry;
   fill(entry);
   return entry;
+}
+
+void* load_function(const std::string& module, const char* function) {
+  return load(module, RTLD_DEEPBIND, function);
 }
 
 }  // namespace tasks

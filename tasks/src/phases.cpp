@@ -157,10 +157,10 @@ void taken(torch::Device device, std::optional<Split> split) {
   if (monitoring::enabled()) memory::forward_begins(device);
 }
 
-void evaluated(const Loss& loss) {
+void evaluated(const Loss& loss, const std::vector<Metric>& metrics) {
   Watch* now = mine();
   if (now == nullptr || !now->is_in(Phase::evaluation)) return;
-  if (monitoring::enabled()) now->evaluation->add(loss);
+  if (monitoring::enabled()) now->evaluation->add(loss, metrics);
   now->last_seen = monitoring::now();
 }
 

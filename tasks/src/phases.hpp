@@ -14,9 +14,9 @@ void begin();
 void fetches(Split split);  ///< a dataset is about to fetch a batch
 /// A batch is on its device; split: if it is known.
 void taken(torch::Device device, std::optional<Split> split);
-void evaluated(const Loss& loss);  ///< without gradients
-void evaluation_ends();            ///< its outcome is put into words
-void backward_begins();            ///< the mean is made that backward() starts from
+void evaluated(const Loss& loss, const std::vector<Metric>& metrics);  ///< without gradients
+void evaluation_ends();  ///< its outcome is put into words
+void backward_begins();  ///< the mean is made that backward() starts from
 void optimizer_begins(const torch::optim::Optimizer& optimizer);
 void optimizer_ends();
 /// An optimizer step has ended, the `number`th from 1. last: nothing of its epoch comes after it.

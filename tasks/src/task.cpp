@@ -107,7 +107,7 @@ Loss Task::loss(const torch::Tensor& output, const Target& target) const {
                        : compute_metrics(output, target);
   }
   evidence::loss_computed(loss, target);
-  if (!torch::GradMode::is_enabled()) phases::evaluated(loss);
+  if (!torch::GradMode::is_enabled()) phases::evaluated(loss, metrics());
   return loss;
 }
 

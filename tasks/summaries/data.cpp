@@ -5,63 +5,57 @@
 
 #include <algorithm>
 
-#include "json_lines.hpp"
+#include "parts.hpp"
+#include "splits.hpp"
 #include "tasks/prepared.hpp"
 #include "transformer.hpp"
+#include "words.hpp"
 
 namespace tasks::summaries {
 namespace {
 
 namespace fs = std::filesystem;
 
-fs::path split_file(const fs::path& folder, std::string_view split) {
-  for (const char* ending : {".jsonl", ".json"}) {
-    auto file = folder / (std::string(split) + ending);
-    if (fs::exists(file)) return file;
-  }
-  throw Error(
-      fmt::format("--data: {} has no {}.jsonl. Mend: name a folder that holds train.jsonl, "
-                  "validation.jsonl and test.jsonl, one JSON object a line.",
-                  folder.string(), split));
-}
-
-std::shared_ptr<const Pairs> read_pairs(const fs::path& file, const Vocabulary& vocabulary,
+std::shared_ptr<const Pairs> read_pairs(const Split& split, const Tokenizer& tokenizer,
                                         const Settings& settings) {
   auto pairs = std::make_shared<Pairs>(settings.source_length, settings.target_length);
-  for_each_pair(file, [&](const Pair& pair) {
-    pairs->add(vocabulary.ids(words_of(pair.document), settings.source_length),
-               vocabulary.ids(words_of(pair.summary), settings.target_length));
+  split.for_each([&](const Pair& pair) {
+    pairs->add(tokenizer.encode(settings.prefix + pair.document, settings.source_length),
+               tokenizer.encode(pair.summary, settings.target_length));
   });
   return pairs;
 }
 
 // known: words that count as seen, wherever they are.
-Data from_folder(const fs::path& folder, const Settings& settings,
-                 const std::vector<std::string>& known) {
-  if (!fs::is_directory(folder)) {
-    throw Error(fmt::format("--data: {} is no folder", folder.string()));
-  }
-  const auto train = split_file(folder, "train");
-  const auto validation = split_file(folder, "validation");
-  const auto test = split_file(folder, "test");
+std::shared_ptr<const Tokenizer> words_in(const Split& train, const Settings& settings,
+                                          const std::vector<std::string>& known) {
   Counts counts;
   for (const auto& word : known) ++counts[word];
-  for_each_pair(train, [&](const Pair& pair) {
-    for (auto& word : words_of(pair.document)) ++counts[std::move(word)];
+  train.for_each([&](const Pair& pair) {
+    for (auto& word : words_of(settings.prefix + pair.document)) ++counts[std::move(word)];
     for (auto& word : words_of(pair.summary)) ++counts[std::move(word)];
   });
-  const auto vocabulary = std::make_shared<Vocabulary>(counts, settings.vocabulary_size);
-  return {.train = read_pairs(train, *vocabulary, settings),
-          .validation = read_pairs(validation, *vocabulary, settings),
-          .test = read_pairs(test, *vocabulary, settings),
-          .vocabulary = vocabulary,
+  return std::make_shared<Vocabulary>(counts, settings.vocabulary_size);
+}
+
+// tokenizer: none, where the words of the training split are to be numbered.
+Data from_folder(const fs::path& folder, const Settings& settings,
+                 std::shared_ptr<const Tokenizer> tokenizer,
+                 const std::vector<std::string>& known) {
+  const Split train(folder, "train"), validation(folder, "validation"), test(folder, "test");
+  if (tokenizer == nullptr) tokenizer = words_in(train, settings, known);
+  return {.train = read_pairs(train, *tokenizer, settings),
+          .validation = read_pairs(validation, *tokenizer, settings),
+          .test = read_pairs(test, *tokenizer, settings),
+          .tokenizer = tokenizer,
           .floor = std::nullopt};
 }
 
 // The folder is ours: whoever damaged a file of it need not look for another copy.
 Data from_cache(const fs::path& folder, const Settings& settings,
+                std::shared_ptr<const Tokenizer> tokenizer,
                 const std::vector<std::string>& known) try {
-  return from_folder(folder, settings, known);
+  return from_folder(folder, settings, std::move(tokenizer), known);
 } catch (const Error& error) {
   throw Error(
       fmt::format("{} These are built-in data: delete the folder {}, and the next run makes "
@@ -69,7 +63,7 @@ Data from_cache(const fs::path& folder, const Settings& settings,
                   error.what(), folder.string()));
 }
 
-Data from_stories(const Settings& settings) {
+Data from_stories(const Settings& settings, std::shared_ptr<const Tokenizer> tokenizer) {
   const Stories stories(settings.salience);
   const auto* const kind = settings.salience == Salience::lead ? "lead" : "count";
   // What decides the content is in the name; the 1 grows when the stories change.
@@ -83,10 +77,11 @@ Data from_stories(const Settings& settings) {
     write_stories(stories, seed + 2, held_out, unfinished / "test.jsonl");
   });
   const auto words = stories.words();
-  auto data = from_cache(folder, settings, words);
+  auto data = from_cache(folder, settings, std::move(tokenizer), words);
   // A word that were <unk> could be guessed, and a summary that were cut would have fewer words.
   constexpr int64_t kSummary = 6, kLongestDocument = 5 * 7 + 1;
-  const bool complete = data.vocabulary->size() == static_cast<int64_t>(words.size()) + 3 &&
+  const bool complete = !settings.tokenizer && settings.prefix.empty() &&
+                        data.tokenizer->size() == static_cast<int64_t>(words.size()) + 3 &&
                         settings.target_length >= kSummary &&
                         settings.source_length >= kLongestDocument;
   if (complete) data.floor = stories.entropy_per_word();
@@ -141,7 +136,10 @@ const std::shared_ptr<const Pairs>& Data::split(std::string_view name) const {
 }
 
 Data load_data(const Options& options, const Settings& settings) {
-  return options.data ? from_folder(*options.data, settings, {}) : from_stories(settings);
+  std::shared_ptr<const Tokenizer> tokenizer;
+  if (settings.tokenizer) tokenizer = load_sentence_pieces(*settings.tokenizer);
+  if (!options.data) return from_stories(settings, std::move(tokenizer));
+  return from_folder(*options.data, settings, std::move(tokenizer), {});
 }
 
 double unigram_cross_entropy(const Pairs& train, const Pairs& pairs, int64_t vocabulary) {

@@ -8,7 +8,7 @@
 
 #include "settings.hpp"
 #include "tasks/task.hpp"
-#include "words.hpp"
+#include "tokenizer.hpp"
 
 namespace tasks::summaries {
 
@@ -41,14 +41,14 @@ class Pairs : public Dataset::Source {
 
 struct Data {
   std::shared_ptr<const Pairs> train, validation, test;
-  std::shared_ptr<const Vocabulary> vocabulary;
+  std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<double> floor;  ///< the least mean loss, in nats a word, where it is known
 
   const std::shared_ptr<const Pairs>& split(std::string_view name) const;
 };
 
-/// The pairs of the options' folder: {train,validation,test}.jsonl, or .json. Without one, those
-/// that are built in, which a cache keeps. Throws Error (see for_each_pair).
+/// The pairs of the options' folder (see splits.hpp). Without one, those that are built in, which a
+/// cache keeps. Throws Error.
 Data load_data(const Options& options, const Settings& settings);
 
 /// The mean cross-entropy, in nats a word, of predicting each word of the summaries by its

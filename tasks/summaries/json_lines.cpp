@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kMend =
+constexpr const char* kFix =
     "copy the file again; each line must be one JSON object with the strings \"document\" and "
     "\"summary\"";
 
@@ -124,7 +124,7 @@ class Lines {
 
   [[noreturn]] void fail(const std::string& why) const {
     const auto where = number_ == 0 ? "" : fmt::format(":{}: this line", number_);
-    throw Error(fmt::format("{}{} {}. Mend: {}.", file_.string(), where, why, kMend));
+    throw Error(fmt::format("{}{} {}. Fix: {}.", file_.string(), where, why, kFix));
   }
 
  private:
@@ -161,7 +161,7 @@ void for_each_pair(const std::filesystem::path& file,
     if (const auto why = fields.wrong(); !why.empty()) lines.fail(why);
     take(fields.pair());
   }
-  if (count == 0) throw Error(fmt::format("{}: is empty. Mend: {}.", file.string(), kMend));
+  if (count == 0) throw Error(fmt::format("{}: is empty. Fix: {}.", file.string(), kFix));
 }
 
 std::string to_json_line(const Pair& pair, const std::string& id) {

@@ -52,6 +52,8 @@ Settings Settings::from(const Config& config) {
       .target_length = config.integer("target_length", 1, kLarge),
       .vocabulary_size = config.integer("vocabulary_size", 3, int64_t{1} << 30),
       .weights = std::nullopt,
+      .tokenizer = std::nullopt,
+      .prefix = {},
       .salience = salience_of(config),
       .documents = config.integer("documents", 1, int64_t{1} << 30),
       .corpus_seed = config.integer("corpus_seed", 0, int64_t{1} << 30),
@@ -68,15 +70,21 @@ Settings Settings::from(const Config& config) {
     }
     settings.weights = weights->text;
   }
+  if (const auto* tokenizer = config.find("tokenizer")) {
+    settings.tokenizer = tokenizer->text;
+    settings.prefix = "summarize: ";  // what T5 was trained with
+  }
+  if (const auto* prefix = config.find("prefix")) settings.prefix = prefix->text;
   return settings;
 }
 
 std::vector<std::string_view> Settings::keys() {
-  return {"width",           "heads",          "head_width",    "feed_forward",
-          "encoder_layers",  "decoder_layers", "dropout",       "t5",
-          "weights",         "source_length",  "target_length", "salience",
-          "vocabulary_size", "documents",      "corpus_seed",   "learning_rate",
-          "warm_up_steps",   "weight_decay",   "clip_norm"};
+  return {"width",          "heads",          "head_width",      "feed_forward",
+          "encoder_layers", "decoder_layers", "dropout",         "t5",
+          "weights",        "tokenizer",      "prefix",          "source_length",
+          "target_length",  "salience",       "vocabulary_size", "documents",
+          "corpus_seed",    "learning_rate",  "warm_up_steps",   "weight_decay",
+          "clip_norm"};
 }
 
 }  // namespace tasks::summaries

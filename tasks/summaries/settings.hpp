@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,8 +17,10 @@ struct Settings {
   TransformerOptions model;              ///< without a vocabulary, which the data decide
   int64_t source_length, target_length;  ///< of documents and summaries, in words, ends included
   int64_t vocabulary_size;               ///< at most
-  std::optional<std::filesystem::path> weights;  ///< of a T5, as safetensors
-  Salience salience;                             ///< of the built-in documents
+  std::optional<std::filesystem::path> weights;    ///< of a T5, as safetensors
+  std::optional<std::filesystem::path> tokenizer;  ///< a SentencePiece model; none: words
+  std::string prefix;                              ///< before every document
+  Salience salience;                               ///< of the built-in documents
   int64_t documents;    ///< built in, for training; a twentieth as many for each other split
   int64_t corpus_seed;  ///< another seed, other documents
   double learning_rate, weight_decay;

@@ -27,7 +27,7 @@ class Summaries : public Task {
  public:
   Summaries(const Options& options, const Settings& settings)
       : Task(options.precision), settings_(settings), data_(load_data(options, settings)) {
-    const auto words = data_.vocabulary->size();
+    const auto words = data_.tokenizer->size();
     settings_.model.vocabulary = words;
     settings_.model.products = options.products;
     if (settings.weights) {
@@ -46,7 +46,7 @@ class Summaries : public Task {
   void check_vocabulary(int64_t words) const {
     if (words <= settings_.model.vocabulary) return;
     throw Error(
-        fmt::format("{}: has an embedding of {} words, and the data have {}. Mend: say "
+        fmt::format("{}: has an embedding of {} words, and the data have {}. Fix: say "
                     "'vocabulary_size: {}' in the configuration.",
                     settings_.weights->string(), settings_.model.vocabulary, words,
                     settings_.model.vocabulary));

@@ -24,12 +24,14 @@ Entry entry();
 
 namespace {
 
-std::string in_words(const torch::Tensor& row, const Vocabulary& vocabulary) {
-  std::vector<std::string> words;
-  for (int64_t i = 0; i < row.size(0) && row[i].item<int64_t>() > kEnd; ++i) {
-    words.push_back(vocabulary.word(row[i].item<int64_t>()));
+std::string in_words(const torch::Tensor& row, const Tokenizer& tokenizer) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < row.numel(); ++i) {
+    const auto id = row[i].item<int64_t>();
+    if (id == kPad || id == kEnd) break;
+    ids.push_back(id);
   }
-  return fmt::format("{}", fmt::join(words, " "));
+  return tokenizer.decode(ids);
 }
 
 void show_some(EncoderDecoder& model, const Data& data, torch::Device device) {
@@ -41,9 +43,9 @@ void show_some(EncoderDecoder& model, const Data& data, torch::Device device) {
   for (size_t i = 0; i < indices.size(); ++i) {
     const auto row = static_cast<int64_t>(i);
     fmt::println("document: {}\n  wanted: {}\n written: {}",
-                 in_words(batch.input[0][row], *data.vocabulary),
-                 in_words(wanted[row], *data.vocabulary),
-                 in_words(torch::tensor(written[i], torch::kLong), *data.vocabulary));
+                 in_words(batch.input[0][row], *data.tokenizer),
+                 in_words(wanted[row], *data.tokenizer),
+                 in_words(torch::tensor(written[i], torch::kLong), *data.tokenizer));
   }
 }
 
@@ -52,7 +54,7 @@ void summarise(const Options& options) {
   auto settings = Settings::from(Config::load(options.config, entry()));
   const auto data = load_data(options, settings);
   settings.model.vocabulary =
-      settings.weights ? Weights(*settings.weights).vocabulary() : data.vocabulary->size();
+      settings.weights ? Weights(*settings.weights).vocabulary() : data.tokenizer->size();
   const auto model = std::make_shared<EncoderDecoder>(settings.model);
   torch::load(model, options.output / "model-best.pt");
   const auto device = options.device.value_or(

@@ -13,7 +13,7 @@ constexpr const char* kShared = "shared.weight";
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& why) {
   throw Error(
-      fmt::format("{}: {}. Mend: name a T5 whose sizes are the configuration's, such as "
+      fmt::format("{}: {}. Fix: name a T5 whose sizes are the configuration's, such as "
                   "t5-base's model.safetensors.",
                   file.string(), why));
 }

@@ -67,4 +67,10 @@ std::vector<int32_t> Vocabulary::ids(const std::vector<std::string>& words, int6
   return ids;
 }
 
+std::string Vocabulary::decode(const std::vector<int64_t>& ids) const {
+  std::string text;
+  for (const auto id : ids) text += (text.empty() ? "" : " ") + word(id);
+  return text;
+}
+
 }  // namespace tasks::summaries

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tokenizer.hpp"
+
 namespace tasks::summaries {
 
 /// The words of a text: what lies between blanks, ASCII letters lower-cased, and each mark of
@@ -15,7 +17,7 @@ std::vector<std::string> words_of(std::string_view text);
 /// How often each word was seen.
 using Counts = std::unordered_map<std::string, int64_t>;
 
-class Vocabulary {
+class Vocabulary : public Tokenizer {
  public:
   /// <pad>, <eos> and <unk>, numbered as T5 does, then the words, most frequent first, equally
   /// frequent ones in byte order; at most `most` in all (at least 3).
@@ -26,7 +28,12 @@ class Vocabulary {
   std::vector<int32_t> ids(const std::vector<std::string>& words, int64_t most) const;
 
   const std::string& word(int64_t id) const { return words_.at(static_cast<size_t>(id)); }
-  int64_t size() const { return static_cast<int64_t>(words_.size()); }
+
+  std::vector<int32_t> encode(const std::string& text, int64_t most) const override {
+    return ids(words_of(text), most);
+  }
+  std::string decode(const std::vector<int64_t>& ids) const override;
+  int64_t size() const override { return static_cast<int64_t>(words_.size()); }
 
  private:
   std::vector<std::string> words_;

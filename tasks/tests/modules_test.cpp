@@ -34,9 +34,15 @@ TEST(Modules, ThatLackALibraryOrAreNoneSaySo) {
               AllOf(HasSubstr("no_task.so is no task"), HasSubstr("build again")));
 }
 
+TEST(Modules, HavePartsThatAreLoadedByName) {
+  EXPECT_NE(load_function("language_model", "worldsize_task"), nullptr);
+  EXPECT_THAT(error_of([] { load_function("no_such_part", "worldsize_task"); }),
+              AllOf(HasSubstr("no_such_part: cannot be loaded"), HasSubstr("no_such_part.so")));
+}
+
 TEST(Modules, OfTasksWithoutTheirLibrarySayWhatMendsIt) {
   EXPECT_EQ(error_of([] { load_task("needs_a_library"); }),
-            "needs_a_library needs libsomething, which is not there. Mend: install it.");
+            "needs_a_library needs libsomething, which is not there. Fix: install it.");
   const std::vector<Row> table{kOneIsMissing.front(),
                                {"needs_a_library", [] { return load_task("needs_a_library"); }}};
   EXPECT_THAT(help_text(table, table.front().entry(), "laptop"),

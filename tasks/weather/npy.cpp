@@ -90,7 +90,7 @@ NpyArray read_npy(const std::filesystem::path& file) {
   if (value_of(header, "fortran_order", "True|False") != "False") {
     fail(file, "its numbers are not in row-major order; save numpy.ascontiguousarray(...)");
   }
-  const auto shape = value_of(header, "shape", R"(\([0-9, ]*\))");
+  const auto shape = value_of(header, "shape", R"(\((?:[0-9]+(?:, *[0-9]+)*,?)?\))");
   if (shape.empty()) fail(file, "its header names no shape");
   NpyArray array{.shape = parse_shape(file, shape), .values = {}};
   const size_t size = type == "'<f4'" ? sizeof(float) : sizeof(double);

@@ -108,9 +108,8 @@ class Interpreter {
         return file(event, place);
       case Kind::prepared:
         if (const auto found = event.head<uint64_t>())
-          rank_.preparations.push_back({.makes = *found == 0,
-                                        .name = event.payload.substr(sizeof *found),
-                                        .event = place});
+          rank_.preparations.push_back(
+              {.makes = *found == 0, .name = event.payload.substr(sizeof *found), .event = place});
         return;
       case Kind::device:
         rank_.devices.push_back(event.payload);

@@ -54,6 +54,17 @@ std::string evaluations_csv(const Run& run) {
   return csv;
 }
 
+std::string metrics_csv(const Run& run) {
+  std::string csv = "rank,metric,step,end,sum,count\n";
+  for (const auto& record : run.ranks) {
+    for (const auto& [time, metric] : record.measured) {
+      add_row(csv, {whole(record.rank()), metric.name, whole(metric.step), time_of(time),
+                    fixed(metric.sum, 6), fixed(metric.count, 0)});
+    }
+  }
+  return csv;
+}
+
 std::string collectives_csv(const Run& run) {
   std::string csv = "rank,group,sequence,collective,begin,end,bytes,failed\n";
   for (const auto& record : run.ranks) {
@@ -108,6 +119,7 @@ std::string gpus_csv(const Run& run) {
 void write_csv(const Run& run, const std::filesystem::path& folder) {
   write_file(folder / "steps.csv", steps_csv(run));
   write_file(folder / "evaluations.csv", evaluations_csv(run));
+  write_file(folder / "metrics.csv", metrics_csv(run));
   write_file(folder / "collectives.csv", collectives_csv(run));
   write_file(folder / "ranks.csv", ranks_csv(run));
   write_file(folder / "nodes.csv", nodes_csv(run));

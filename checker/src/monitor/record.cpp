@@ -88,6 +88,8 @@ class Reader {
         return take_sample(into_.gpus, time, payload);
       case Kind::evaluation:
         return take_evaluation(time, payload);
+      case Kind::measured:
+        return take_measured(time, payload);
       case Kind::gpu_name:
         if (const auto number = head_of<uint64_t>(payload)) {
           into_.gpu_names[static_cast<uint32_t>(*number)] = payload.substr(sizeof *number);
@@ -147,6 +149,14 @@ class Reader {
     into_.evaluations.push_back({time,
                                  {read->step, std::string(payload.substr(sizeof *read)), read->sum,
                                   static_cast<double>(read->count)}});
+  }
+
+  void take_measured(double time, std::string_view payload) {
+    const auto read = head_of<format::MeasuredRecord>(payload);
+    if (!read || read->count == 0) return;
+    into_.measured.push_back({time,
+                              {read->step, std::string(payload.substr(sizeof *read)), read->sum,
+                               read->count, read->root != 0}});
   }
 
   // Each ends the one before.
@@ -249,6 +259,7 @@ void shift(RankRecord& record, double seconds) {
   for (auto& at : record.gpus) at.time += seconds;
   for (auto& at : record.gradients) at.time += seconds;
   for (auto& at : record.evaluations) at.time += seconds;
+  for (auto& at : record.measured) at.time += seconds;
   record.last += seconds;
 }
 

@@ -63,6 +63,16 @@ struct Evaluation {
   double sum = 0, count = 0;
 };
 
+/// A metric of one rank's share.
+struct Measured {
+  uint64_t step = 0;  ///< after so many optimizer steps
+  std::string name;   ///< "validation/accuracy"
+  double sum = 0, count = 0;
+  bool root = false;  ///< its value is the root of their ratio
+
+  double value() const { return root ? std::sqrt(sum / count) : sum / count; }
+};
+
 struct Group {
   std::string name;
   uint32_t rank = 0, size = 0;
@@ -85,6 +95,7 @@ struct RankRecord {
   std::vector<At<GpuSample>> gpus;
   std::vector<At<GradientSizesRecord>> gradients;
   std::vector<At<Evaluation>> evaluations;
+  std::vector<At<Measured>> measured;
   std::map<uint32_t, std::string> gpu_names;  ///< by number: "<uuid> <name>"
   std::map<uint8_t, TrafficRecord> traffic;   ///< by type, the last of each
   std::map<uint32_t, Group> groups;           ///< by number

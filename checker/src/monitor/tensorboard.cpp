@@ -85,6 +85,10 @@ void write_tensorboard(const Run& run, const std::filesystem::path& folder) {
       events.scalar(wall + time, static_cast<int64_t>(part.step), part.split + "/loss",
                     static_cast<float>(part.sum / part.count));
     }
+    for (const auto& [time, metric] : record.measured) {
+      events.scalar(wall + time, static_cast<int64_t>(metric.step), metric.name,
+                    static_cast<float>(metric.value()));
+    }
     add_samples(record, wall, events);
     write_file(folder / ("rank-" + std::to_string(record.rank())) /
                    ("events.out.tfevents." + began + "." + record.host()),

@@ -14,6 +14,7 @@
 #include "terminal/terminal.hpp"
 #include "verbs/every_word.hpp"
 #include "verbs/options.hpp"
+#include "verbs/shard.hpp"
 
 namespace checker {
 
@@ -121,8 +122,9 @@ cxxopts::Options verify_command() {
   options.add_options()("again", "Also judge what did not change since its last verdict");
   options.add_options()("seed", "Another seed gives every program other data to train on",
                         cxxopts::value<uint64_t>()->default_value("0"), "N");
-  options.add_options()("task", "Judge trainers on another task's data and model; keeps no results",
-                        text(), "NAME");
+  options.add_options()(
+      "task", "Judge trainers on another task's data and model, or on several; keeps no results",
+      cxxopts::value<std::vector<std::string>>()->default_value(""), "NAME,...");
   options.add_options()("plans",
                         "Try so many of a step's plans, until one shows a mistake (default: 3, "
                         "with --quick 1)",
@@ -146,22 +148,6 @@ cxxopts::Options verify_command() {
   return options;
 }
 
-// "2/5": every fifth sample from the second on.
-void keep_shard(std::vector<Sample>& samples, const std::string& shard) {
-  const auto slash = shard.find('/');
-  const int part = whole_number(shard, 0);
-  const int parts = slash == shard.npos ? 0 : whole_number(shard.substr(slash + 1), 0);
-  if (part < 1 || part > parts) {
-    throw UsageError("--shard " + shard + ": use I/N with I from 1 to N, for example 1/4.");
-  }
-  std::vector<Sample> mine;
-  for (auto i = static_cast<size_t>(part - 1); i < samples.size();
-       i += static_cast<size_t>(parts)) {
-    mine.push_back(std::move(samples[i]));
-  }
-  samples = std::move(mine);
-}
-
 void say_result(const SampleResult& result, size_t number, size_t count) {
   terminal::say("  " + std::to_string(number) + "/" + std::to_string(count) + "  TODO " +
                 std::to_string(result.sample.todo) + "  " + result.sample.title() +
@@ -178,12 +164,14 @@ void say_result(const SampleResult& result, size_t number, size_t count) {
 // Judges what is not known yet. Each result is kept at once, so that an interrupted run goes on.
 class Verification {
  public:
-  Verification(const Project& project, const Course& course, const cxxopts::ParseResult& parsed)
+  // task: in place of the chapters' own; may be empty.
+  Verification(const Project& project, const Course& course, const cxxopts::ParseResult& parsed,
+               const std::string& task)
       : project_(project),
         course_(course),
         device_(parsed["device"].as<std::string>()),
-        again_(parsed.count("again") > 0 || parsed.count("task") > 0),
-        keeps_(parsed.count("task") == 0),
+        again_(parsed.count("again") > 0 || !task.empty()),
+        keeps_(task.empty()),
         list_all_(parsed.count("all") > 0),
         keys_(project, course),
         published_(published_results(project)),
@@ -194,7 +182,7 @@ class Verification {
     how_.plans = parsed.count("plans")   ? parsed["plans"].as<size_t>()
                  : parsed.count("quick") ? 1
                                          : kPlans;
-    if (!keeps_) how_.task = parsed["task"].as<std::string>();
+    how_.task = task;
     if (parsed.count("words")) words_.emplace(parsed["words"].as<std::string>());
   }
 
@@ -282,13 +270,18 @@ int run_verify(const Project& project, const Arguments& arguments) {
       std::erase_if(samples, &Sample::job);
     }
   }
-  Verification verification(project, course, *parsed);
-  const auto results = verification.judge(samples);
-  print_matrix(results);
-  print_deviations(results);
-  if (parsed->count("record")) verification.record(results);
-  const bool right = std::ranges::all_of(
-      results, [](const KeptResult& result) { return result.as_wanted && result.blamed_rightly; });
+  bool right = true;
+  for (const auto& task : (*parsed)["task"].as<std::vector<std::string>>()) {
+    if (!task.empty()) terminal::say("On " + task + ":");
+    Verification verification(project, course, *parsed, task);
+    const auto results = verification.judge(samples);
+    print_matrix(results);
+    print_deviations(results);
+    if (parsed->count("record")) verification.record(results);
+    right = right && std::ranges::all_of(results, [](const KeptResult& result) {
+              return result.as_wanted && result.blamed_rightly;
+            });
+  }
   return right ? 0 : 1;
 }
 

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -81,6 +82,24 @@ SafetensorsFile::SafetensorsFile(std::filesystem::path path)
   } catch (const json::exception& error) {
     fail_at(path_, fmt::format("its header is damaged: {}", error.what()));
   }
+  check_all_is_named(data_begin, size);
+}
+
+// The format has tensors lie one behind the other, up to the file's end: a range that is another
+// tensor's would else be read as if nothing had happened.
+void SafetensorsFile::check_all_is_named(uint64_t data_begin, uint64_t file_size) const {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const auto& [name, entry] : entries_) ranges.emplace_back(entry.begin, entry.end);
+  std::sort(ranges.begin(), ranges.end());
+  uint64_t at = data_begin;
+  bool follow = true;
+  for (const auto& [begin, end] : ranges) {
+    follow = follow && begin == at;
+    at = end;
+  }
+  if (!follow || at != file_size) {
+    fail_at(path_, "its tensors do not follow one another to its end, so it is damaged");
+  }
 }
 
 SafetensorsFile::Entry SafetensorsFile::checked_entry(const std::string& name, at::ScalarType type,
@@ -99,7 +118,7 @@ SafetensorsFile::Entry SafetensorsFile::checked_entry(const std::string& name, a
                                "is truncated or damaged",
                                name));
   }
-  return {type, std::move(shape), data_begin + bytes[0]};
+  return {type, std::move(shape), data_begin + bytes[0], data_begin + bytes[1]};
 }
 
 std::vector<std::string> SafetensorsFile::names() const {

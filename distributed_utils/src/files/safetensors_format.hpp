@@ -43,12 +43,13 @@ class SafetensorsFile {
   struct Entry {
     at::ScalarType type;
     std::vector<int64_t> shape;
-    uint64_t begin;  // in the file
+    uint64_t begin, end;  // in the file
   };
 
   Entry checked_entry(const std::string& name, at::ScalarType type, std::vector<int64_t> shape,
                       const std::array<uint64_t, 2>& bytes, uint64_t data_begin,
                       uint64_t data_size) const;
+  void check_all_is_named(uint64_t data_begin, uint64_t file_size) const;
   void read_bytes(const std::string& name, uint64_t begin, char* to, uint64_t size);
 
   std::filesystem::path path_;

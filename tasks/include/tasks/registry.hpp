@@ -46,6 +46,11 @@ struct Row {
 /// the module is missing, or if a library that it needs is.
 Entry load_task(const std::string& name);
 
+/// The function of that name in the module tasks/<module>.so: a part of a task that alone needs a
+/// library of others. What it and that library call is looked for in themselves first. It stays
+/// loaded. Throws Error as load_task does.
+void* load_function(const std::string& module, const char* function);
+
 /// As parse_options and make_task without a table.
 Options parse_options(std::span<const Row> table, int argc, const char* const* argv,
                       const Abilities& abilities = {});

@@ -122,7 +122,7 @@ std::atomic<uint64_t> current_step = 1;
 }  // namespace
 
 void start(const StartOptions& options) {
-  if (enabled()) throw Error("monitoring::start() was called twice. Mend: call it once.");
+  if (enabled()) throw Error("monitoring::start() was called twice. Fix: call it once.");
   const Header header = describe_process();
   const auto folder = options.folder / fmt::format("{:016x}", header.run);
   std::error_code failure;

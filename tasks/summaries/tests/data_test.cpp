@@ -13,6 +13,7 @@
 #include "json_lines.hpp"
 #include "temporary_folder.hpp"
 #include "transformer.hpp"
+#include "words.hpp"
 
 namespace tasks::summaries {
 namespace {

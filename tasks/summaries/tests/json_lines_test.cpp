@@ -51,7 +51,7 @@ TEST(JsonLines, ThatAreWrongAreNamed) {
   const auto error_at_2 = [&](const std::string& line) {
     const auto file = folder.write("train.jsonl", kGood + line + '\n' + kGood);
     const auto error = error_of([&] { pairs_in(file); });
-    EXPECT_THAT(error, AllOf(HasSubstr(file.string() + ":2: "), HasSubstr("Mend: "))) << line;
+    EXPECT_THAT(error, AllOf(HasSubstr(file.string() + ":2: "), HasSubstr("Fix: "))) << line;
     return error;
   };
   EXPECT_THAT(error_at_2(R"({"document": "a)"), HasSubstr("no JSON from byte"));

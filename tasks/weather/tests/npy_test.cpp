@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <random>
+
 #include "errors.hpp"
 #include "oracle.hpp"
 #include "temporary_folder.hpp"
@@ -79,10 +81,41 @@ TEST(Npy, RefusesOtherContentWithTheFilesName) {
   EXPECT_THAT(refused(with("'<f4'", "True", "(1,)")), HasSubstr("row-major"));
   EXPECT_THAT(refused(with("'<f4'", "False", "(2,)")), HasSubstr("4 bytes of numbers follow"));
   EXPECT_THAT(refused(with("'<f4'", "False", "(-1,)")), HasSubstr("no shape"));
+  EXPECT_THAT(refused(with("'<f4'", "False", "(1, ,)")), HasSubstr("no shape"));
   EXPECT_THAT(refused(with("'<f4'", "False", "(99999999999999999999,)")), HasSubstr("impossible"));
   EXPECT_THAT(refused(with("'<f4'", "False", "(1,)") + "x"), HasSubstr("5 bytes"));
   EXPECT_THAT(refused(std::string(2 << 20, 'x')), HasSubstr("too long"));
   EXPECT_THAT(error_of([&] { read_npy(folder.path() / "none.npy"); }), HasSubstr("no such file"));
+}
+
+// The header is text, and the numbers are as long as it says: what is read all the same, is the
+// same.
+TEST(Npy, WithADamagedHeaderIsNamedOrTheSame) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "global_means.npy";
+  write_npy(file, {{1, 20, 1, 1}, std::vector<double>(20, 0.1)});
+  const auto whole = bytes_of(file);
+  const auto begin = whole.size() - 20 * sizeof(double);
+  std::mt19937_64 random(3);
+  int named = 0;
+  for (int i = 0; i < 1200; ++i) {
+    auto other = whole;
+    const auto at = random() % begin;
+    other[at] = static_cast<char>(i % 2 == 0 ? random() : '0' + random() % 10);
+    if (i % 3 == 0) other.resize(random() % whole.size());
+    std::filesystem::remove(file);
+    folder.write("global_means.npy", other);
+    try {
+      const auto read = read_npy(file);
+      EXPECT_EQ(read.values, std::vector<double>(20, 0.1)) << other.substr(0, begin);
+      EXPECT_EQ(read.shape, (std::vector<int64_t>{1, 20, 1, 1})) << other.substr(0, begin);
+      EXPECT_EQ(other.size(), whole.size());
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(file.string() + ": "));
+      ++named;
+    }
+  }
+  EXPECT_GT(named, 800);
 }
 
 }  // namespace

@@ -75,6 +75,8 @@ enum class Kind : uint16_t {
 
   prepared = 45,  ///< a task wants prepared data: uint64 1 if they are there, 0 if this process is
                   ///< about to make them; then their name
+  measured = 46,  ///< a metric of an evaluation that has ended: MeasuredRecord, then text: the
+                  ///< split's name, "/" and the metric's
 };
 
 struct GroupRecord {
@@ -236,6 +238,13 @@ struct EvaluationRecord {
   uint64_t step;   ///< optimizer steps that were done before
   uint64_t count;  ///< targets
   double sum;      ///< of losses
+};
+
+/// Sums of one rank, as those of losses.
+struct MeasuredRecord {
+  uint64_t step;  ///< optimizer steps that were done before
+  uint64_t root;  ///< 1: the metric is the root of sum / count; 0: it is sum / count
+  double sum, count;
 };
 
 struct TrafficRecord {

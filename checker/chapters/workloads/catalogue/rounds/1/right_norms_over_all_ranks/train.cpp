@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/checkpointing.hpp"
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+namespace data = torch::data;
+
+// Mean and variance of all ranks' batches, in training as well. So all ranks' running means and
+// variances are the same at any time, and there is nothing to send before an evaluation.
+std::shared_ptr<tasks::Model> model_with_common_norms(const tasks::Task& task,
+                                                      torch::Device device) {
+  auto model = task.make_model();
+  model->to(device);
+  convert_sync_batchnorm(model);
+  return model;
+}
+
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+                       const tasks::Batch& batch, torch::Device device) {
+  const auto [input, target] = batch.to(device);
+  optimizer.zero_grad();
+  const auto loss = task.loss(model->forward(input), target);
+  auto targets = torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(device));
+  all_reduce(targets, ReduceOp::AVG);
+  (loss.sum / targets).backward();
+  optimizer.step();
+  return loss;
+}
+
+tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
+                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress,
+                   tasks::Checkpointing& checkpoints) {
+  model->train();
+  auto totals = checkpoints.begin_epoch(task.no_totals(device));
+  for (auto& batch : loader) {
+    const auto loss = train_step(task, model, optimizer, batch, device);
+    schedule.step();
+    totals += loss.totals();
+    if (!progress.step(loss)) break;
+    checkpoints.step(totals);
+  }
+  all_reduce(totals, ReduceOp::SUM);
+  return task.score(totals);
+}
+
+tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  model->eval();
+  auto totals = task.no_totals(device);
+  for (auto& batch : loader) {
+    const auto [input, target] = batch.to(device);
+    totals += task.loss(model->forward(input), target).totals();
+  }
+  all_reduce(totals, ReduceOp::SUM);
+  return task.score(totals);
+}
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
+  tasks::apply(options);
+  const World world = setup({.backend = options.backend, .device = options.device});
+  const auto task = rank0_first([&] { return tasks::make_task(options); });
+  const auto train_set = task->dataset("train");
+  const auto valid_set = task->dataset("validation");
+  const auto test_set = task->dataset("test");
+  DistributedSampler train_sampler(*train_set.size(),
+                                   {.shuffle = true, .seed = options.seed, .drop_last = true});
+  DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});
+  DistributedSampler test_sampler(*test_set.size(), {.shuffle = false, .pad = false});
+  const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
+  const auto batches = data::DataLoaderOptions(options.batch_size);
+  auto train_loader = data::make_data_loader(train_set, train_sampler, train_batches);
+  auto valid_loader = data::make_data_loader(valid_set, valid_sampler, batches);
+  auto test_loader = data::make_data_loader(test_set, test_sampler, batches);
+
+  const auto module = model_with_common_norms(*task, world.device);
+  tasks::Checkpointing checkpoints(options);
+  const auto model =
+      DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
+  const auto optimizer = task->make_optimizer(
+      model->parameters(), {.learning_rate_factor = std::sqrt(double(world.world_size))});
+  tasks::Progress progress(options, *train_set.size());
+  const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
+  tasks::Score best;
+  const int64_t first =
+      checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
+  for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
+    train_sampler.set_epoch(epoch);
+    const auto trained = train(*task, model, *train_loader, *optimizer, *schedule, world.device,
+                               progress, checkpoints);
+    const auto valid = evaluate(*task, model, *valid_loader, world.device);
+    progress.report(trained, valid);
+    print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
+           task->format(trained), task->format(valid));
+    if (valid < best) {
+      best = valid;
+      save0(*model, options.output / "model-best.safetensors");
+    }
+  }
+  const auto test = evaluate(*task, model, *test_loader, world.device);
+  progress.report(test);
+  print0("best validation loss: {}", task->describe(best));
+  print0("test loss: {}", task->describe(test));
+  save0(*model, options.output / "model-final.safetensors");
+  destroy_process_group();
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}
