@@ -2,47 +2,14 @@
 #include <cmath>
 
 #include "bench/bench.hpp"
-#include "support/markup.hpp"
+#include "bench/canvas.hpp"
 #include "support/text.hpp"
 
 namespace checker::bench {
 
 namespace {
 
-// In user units.
-constexpr double kLeft = 56, kTop = 40, kWidth = 480, kHeight = 320, kLegend = 230;
 constexpr double kBar = 18, kGap = 8, kLabels = 190;
-
-// Told apart by people who do not see all colours alike (Okabe and Ito, 2008).
-constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9",
-                                    "#e69f00", "#a08a00", "#7f7f7f", "#994f00", "#40b0a6"};
-
-constexpr const char* kStyle = R"(
-    text { font-family: system-ui, sans-serif; font-size: 12px; fill: #24292f; }
-    .axis { stroke: #8c959f; }
-    @media (prefers-color-scheme: dark) { text { fill: #e6edf3; } }
-  )";
-
-using Attributes = std::initializer_list<markup::Attribute>;
-
-void add_text_at(pugi::xml_node svg, double x, double y, const std::string& text,
-                 const char* anchor = "start") {
-  markup::add(svg, "text", {{"x", fixed(x, 1)}, {"y", fixed(y, 1)}, {"text-anchor", anchor}}, text);
-}
-
-void add_line(pugi::xml_node svg, double x1, double y1, double x2, double y2, Attributes style) {
-  auto line = markup::add(
-      svg, "line",
-      {{"x1", fixed(x1, 1)}, {"y1", fixed(y1, 1)}, {"x2", fixed(x2, 1)}, {"y2", fixed(y2, 1)}});
-  for (const auto& attribute : style) markup::set(line, attribute);
-}
-
-pugi::xml_node begin_plot(pugi::xml_document& document, double width, double height,
-                          const std::string& title) {
-  auto svg = markup::begin_picture(document, width, height, title, kStyle);
-  add_text_at(svg, 14, 22, title);
-  return svg;
-}
 
 std::string full_label(const Result& result) {
   return (result.what.ours ? "C++ " : "Python ") + result.what.label;
@@ -77,12 +44,6 @@ void add_band(pugi::xml_node svg, const Axes& axes, const Timing& one, const Res
   add_line(svg, axes.x(ranks), axes.y(speed_up(bounds.hidden_ms)), axes.x(ranks),
            axes.y(speed_up(bounds.exposed_ms)),
            {{"stroke-width", "6"}, {"stroke-opacity", "0.35"}, {"stroke", colour}});
-}
-
-void add_dot(pugi::xml_node svg, double x, double y, const char* colour, bool ours) {
-  auto dot = markup::add(svg, "circle", {{"cx", fixed(x, 1)}, {"cy", fixed(y, 1)}, {"r", "4"}});
-  markup::set(dot, {"fill", ours ? colour : "none"});
-  if (!ours) markup::set(dot, {"stroke", colour});
 }
 
 // For ranks on two nodes: they are on no line from one rank to many on one.

@@ -1,14 +1,10 @@
-#include <algorithm>
-#include <array>
-
 #include "bench/bench.hpp"
+#include "bench/columns.hpp"
 #include "support/text.hpp"
 
 namespace checker::bench {
 
 namespace {
-
-using Row = std::array<std::string, 7>;
 
 const Row kTitles{"step", "by", "ranks", "ms (least-most)", "tokens/s", "of limit", "speed-up"};
 
@@ -21,6 +17,7 @@ std::string speed_up(const std::vector<Result>& results, const Result& result) {
 Row row_of(const std::vector<Result>& results, const Result& result) {
   Row row{result.what.label, result.what.ours ? "C++" : "Python",
           std::to_string(result.what.ranks)};
+  row.resize(kTitles.size());
   if (result.what.nodes > 1) row[2] += " on " + std::to_string(result.what.nodes) + " nodes";
   if (!result.timing) {
     row[3] = "failed";
@@ -35,36 +32,12 @@ Row row_of(const std::vector<Result>& results, const Result& result) {
   return row;
 }
 
-// Columns of numbers end alike, those of words begin alike.
-std::string aligned(const Row& row, const std::array<size_t, 7>& widths) {
-  std::string line;
-  for (size_t i = 0; i < row.size(); ++i) {
-    const std::string space(widths[i] - row[i].size(), ' ');
-    line += (i > 0 ? "  " : "") + (i < 2 ? row[i] + space : space + row[i]);
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line;
-}
-
 }  // namespace
 
 std::vector<std::string> table(const std::vector<Result>& results, bool markdown) {
   std::vector<Row> rows{kTitles};
   for (const auto& result : results) rows.push_back(row_of(results, result));
-  std::vector<std::string> lines;
-  if (markdown) {
-    for (const auto& row : rows) {
-      lines.push_back("| " + join(row, " | ") + " |");
-      if (lines.size() == 1) lines.push_back("|---|---|---:|---:|---:|---:|---:|");
-    }
-    return lines;
-  }
-  std::array<size_t, 7> widths{};
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) lines.push_back(aligned(row, widths));
-  return lines;
+  return lines_of(rows, /*words=*/2, markdown);
 }
 
 }  // namespace checker::bench

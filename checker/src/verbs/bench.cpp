@@ -9,6 +9,7 @@
 #include "support/files.hpp"
 #include "support/text.hpp"
 #include "terminal/terminal.hpp"
+#include "verbs/bench.hpp"
 #include "verbs/options.hpp"
 
 namespace checker {
@@ -70,6 +71,9 @@ void write_report(const std::vector<Result>& results, const std::filesystem::pat
 }  // namespace
 
 int run_bench(const Project& project, const Arguments& arguments) {
+  if (!arguments.empty() && arguments.front() == "scaling") {
+    return run_batch_size_study(project, {arguments.begin() + 1, arguments.end()});
+  }
   cxxopts::Options options("./workbook bench",
                            "Times training steps beside Python's, on one rank and on more.\n");
   options.add_options()("quick", "Shorter: about a minute")(
@@ -77,10 +81,12 @@ int run_bench(const Project& project, const Arguments& arguments) {
       "output", "Folder for the table and the plots",
       cxxopts::value<std::string>()->default_value("output/bench"),
       "DIR")("no-build", "Build nothing");
-  const auto parsed = parse(options, "[--quick] [--ranks N] [--output DIR]",
-                            "Medians with the least and the greatest; NVLink multicast is off.\n"
-                            "Nothing else should run meanwhile.",
-                            arguments);
+  const auto parsed =
+      parse(options, "[scaling] [--quick] [--ranks N] [--output DIR]",
+            "bench scaling is another study, of batch sizes: bench scaling --help.\n"
+            "Medians with the least and the greatest; NVLink multicast is off.\n"
+            "Nothing else should run meanwhile.",
+            arguments);
   if (!parsed) return 0;
   const bool gpus = gpus_here() > 0 && cached(project, "WORLDSIZE_CUDA") == "ON";
   size_t ranks = gpus ? gpus_here() : 2;
