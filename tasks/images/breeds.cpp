@@ -1,7 +1,6 @@
 #include "breeds.hpp"
 
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "jpeg.hpp"
 #include "tasks/keyed_random.hpp"
+#include "tasks/parallel.hpp"
 
 namespace tasks::images {
 namespace {
@@ -90,14 +90,12 @@ void write_split(const BreedsOptions& options, uint64_t split, int64_t pictures,
   for (int64_t breed = 0; breed < kBreeds; ++breed) {
     std::filesystem::create_directories(folder / fmt::format("breed_{}", breed));
   }
-  at::parallel_for(0, pictures, 16, [&](int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; ++i) {
-      KeyedRandom random(options.seed, split, static_cast<uint64_t>(i));
-      const int64_t breed = i % kBreeds;
-      const auto traits = draw_traits(breed, options.spread, random);
-      write_jpeg(folder / fmt::format("breed_{}", breed) / fmt::format("{:06}.JPEG", i),
-                 draw_animal(traits, options.side, random), kQuality);
-    }
+  parallel_for(pictures, [&](int64_t i) {
+    KeyedRandom random(options.seed, split, static_cast<uint64_t>(i));
+    const int64_t breed = i % kBreeds;
+    const auto traits = draw_traits(breed, options.spread, random);
+    write_jpeg(folder / fmt::format("breed_{}", breed) / fmt::format("{:06}.JPEG", i),
+               draw_animal(traits, options.side, random), kQuality);
   });
 }
 

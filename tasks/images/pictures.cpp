@@ -2,12 +2,12 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 
 #include <mutex>
 #include <utility>
 
 #include "jpeg.hpp"
+#include "tasks/parallel.hpp"
 #include "tasks/progress.hpp"
 
 namespace tasks::images {
@@ -32,14 +32,12 @@ struct Pictures : Dataset::Source {
     const auto labels = new_tensor({count}, at::kLong);
     // One epoch for the whole batch, whatever the threads below are told.
     const auto epoch = static_cast<uint64_t>(Progress::current_epoch());
-    at::parallel_for(0, count, 1, [&](int64_t from, int64_t to) {
+    parallel_for(count, [&](int64_t i) {
       const auto pixels = at::empty({side, side, 3}, at::kByte);
-      for (int64_t i = from; i < to; ++i) {
-        const size_t index = indices[static_cast<size_t>(i)];
-        labels.mutable_data_ptr<int64_t>()[i] = pictures_[index].label;
-        take(index, epoch, pixels);
-        normalise(pixels, planes[i]);
-      }
+      const size_t index = indices[static_cast<size_t>(i)];
+      labels.mutable_data_ptr<int64_t>()[i] = pictures_[index].label;
+      take(index, epoch, pixels);
+      normalise(pixels, planes[i]);
     });
     return {planes, labels};
   }

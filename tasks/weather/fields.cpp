@@ -1,13 +1,13 @@
 #include "fields.hpp"
 
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "npy.hpp"
+#include "tasks/parallel.hpp"
 
 namespace tasks::weather {
 namespace {
@@ -104,14 +104,12 @@ Batch Fields::fetch(c10::ArrayRef<size_t> indices) const {
   const std::vector<int64_t> sizes{samples, channels(), height(), width()};
   const auto now = new_tensor(sizes, type_), later = new_tensor(sizes, type_);
   const auto of_time = samples * channels();
-  at::parallel_for(0, 2 * of_time, 1, [&](int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; ++i) {
-      const bool second = i >= of_time;
-      const auto place = i % of_time;
-      const auto sample = place / channels(), channel = place % channels();
-      read(indices[static_cast<size_t>(sample)], second, channel,
-           (second ? later : now)[sample][channel]);
-    }
+  parallel_for(2 * of_time, [&](int64_t i) {
+    const bool second = i >= of_time;
+    const auto place = i % of_time;
+    const auto sample = place / channels(), channel = place % channels();
+    read(indices[static_cast<size_t>(sample)], second, channel,
+         (second ? later : now)[sample][channel]);
   });
   return {now, Target(later, samples)};
 }
