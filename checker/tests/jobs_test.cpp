@@ -122,17 +122,18 @@ class JobsTest : public testing::LabTest {
   std::unique_ptr<Lab> lab_;
 
  private:
-  // A step as given is the solution before it; the last has what comes ready-made with it.
+  // A step as given is the solution of its parent; 07 has what comes ready-made with it.
   void make_course() const {
     const auto loaded = load_course(testing::chapters_folder());
-    checker::make_course(
-        course(), loaded, "interface = i\n", fs::path(PROJECT_FOLDER) / ".venv",
-        [](const std::string& name) {
-          const bool solution = name.starts_with("solution_") || name == "step_07";
-          const int number = std::stoi(name.substr(name.size() - 1));
-          return fs::path(PROGRAM_FOLDER) /
-                 ("solution_0" + std::to_string(solution ? number : std::max(1, number - 1)));
-        });
+    checker::make_course(course(), loaded, "interface = i\n", fs::path(PROJECT_FOLDER) / ".venv",
+                         [&loaded](const std::string& name) {
+                           const auto label = name.substr(name.find('_') + 1);
+                           const auto& step = loaded.step(label);
+                           const bool own = name.starts_with("solution_") || step.parent.empty() ||
+                                            label == "07";
+                           return fs::path(PROGRAM_FOLDER) /
+                                  ("solution_" + (own ? label : loaded.step(step.parent).label()));
+                         });
     fs::copy_file(CHECKER_PROGRAM, course() / "build/cpu/bin/checker");
     write_file(course() / "build/cpu/CMakeCache.txt",
                "CMAKE_HOME_DIRECTORY:INTERNAL=" + course().string() + "\n");

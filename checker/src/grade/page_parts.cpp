@@ -15,6 +15,7 @@ constexpr const char* kStyle = R"(
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
 table { border-collapse: collapse; } th { font-weight: 500; text-align: left; }
 .grid { font-size: 13px; } .grid td, .grid thead th { text-align: center; min-width: 1.5rem; padding: 1px 3px; border-bottom: 1px solid var(--line); }
+@media (max-width: 70rem) { .grid { display: block; overflow-x: auto; } }
 .grid thead th { position: sticky; top: 0; background: Canvas; } .grid .name { text-align: left; padding-right: 1rem; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 .grid .points { text-align: right; padding-right: .7rem; font-variant-numeric: tabular-nums; } .grid .first { border-left: 1px solid var(--line); }
 .done { color: var(--done); } .wrong { color: #fff; background: var(--wrong); } .open, .waits, .missing, .ungraded { color: var(--soft); }

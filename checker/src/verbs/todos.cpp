@@ -9,6 +9,22 @@
 
 namespace checker {
 
+namespace {
+
+// "1 to 17 and 22 to 25": numbers are fixed before all chapters are there.
+std::string numbers_of(const Course& course) {
+  std::vector<std::string> runs;
+  for (auto at = course.todos.begin(); at != course.todos.end();) {
+    const int first = at->first;
+    int last = first;
+    while (++at != course.todos.end() && at->first == last + 1) last = at->first;
+    runs.push_back(std::to_string(first) + (last > first ? " to " + std::to_string(last) : ""));
+  }
+  return join(runs, " and ");
+}
+
+}  // namespace
+
 const Todo* named_todo(const Course& course, const Arguments& words, bool plain) {
   auto text = join(words, "");
   std::ranges::transform(text, text.begin(),
@@ -22,8 +38,7 @@ const Todo* named_todo(const Course& course, const Arguments& words, bool plain)
   if (found != course.todos.end()) return &found->second;
   if (course.todos.empty()) throw UsageError("This course has no TODOs.");
   throw UsageError("There is no TODO " + (digits.empty() ? "without a number" : digits) +
-                   ". They are TODO " + std::to_string(course.todos.begin()->first) + " to " +
-                   std::to_string(course.todos.rbegin()->first) + ".");
+                   ". They are TODO " + numbers_of(course) + ".");
 }
 
 const Step& named_step(const Course& course, const Arguments& words) {
