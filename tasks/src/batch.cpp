@@ -1,7 +1,15 @@
 #include "tasks/batch.hpp"
 
+#ifdef USE_CUDA
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#endif
+
 #include <atomic>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 
@@ -25,14 +33,56 @@ void record_device(torch::Device device) {
 
 std::atomic<bool> some_go_to_gpus{false};
 
-// To a GPU from pinned memory, so that nobody waits: the copy takes its place behind the kernels of
-// the steps before, and the host goes on to fetch and enqueue what follows. What lies channels-last
-// stays so.
+#ifdef USE_CUDA
+// Copies have a stream of their own, so that they run beside the kernels of the step before. The
+// kernels that follow wait for them; the host waits for nothing.
+class CopyStream {
+ public:
+  explicit CopyStream(torch::Device device)
+      : kernels_(c10::cuda::getCurrentCUDAStream(device.index())),
+        copies_(stream_of(kernels_.device_index())),
+        guard_(copies_) {}
+  ~CopyStream() {
+    at::cuda::CUDAEvent copied;
+    copied.record(copies_);
+    copied.block(kernels_);
+  }
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
+
+  torch::Tensor copy(const torch::Tensor& pinned, torch::Device device) const {
+    auto there = pinned.to(device, /*non_blocking=*/true);
+    there.record_stream(kernels_);  // its memory is free again when these have read it
+    return there;
+  }
+
+ private:
+  static c10::cuda::CUDAStream stream_of(c10::DeviceIndex device) {
+    static std::map<c10::DeviceIndex, c10::cuda::CUDAStream> streams;
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    const auto found = streams.find(device);
+    if (found != streams.end()) return found->second;
+    return streams.emplace(device, c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device))
+        .first->second;
+  }
+
+  c10::cuda::CUDAStream kernels_, copies_;
+  c10::cuda::CUDAStreamGuard guard_;
+};
+#endif
+
+// To a GPU from pinned memory, so that nobody waits: the host goes on to fetch and enqueue what
+// follows. What lies channels-last stays so.
 torch::Tensor to_device(const torch::Tensor& tensor, torch::Device device) {
   if (!device.is_cuda() || !tensor.is_cpu()) return tensor.to(device);
   some_go_to_gpus = true;
   const auto dense = tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+#ifdef USE_CUDA
+  return CopyStream(device).copy(dense.pin_memory(), device);
+#else
   return dense.pin_memory().to(device, /*non_blocking=*/true);
+#endif
 }
 
 }  // namespace
