@@ -185,7 +185,7 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   check({"02"});
   verdicts_ = {testing::wrong(5, "x")};
   check({"03"});
-  EXPECT_EQ(say(run_progress, {}), R"(6 of 17 TODOs done
+  EXPECT_EQ(say(run_progress, {}), R"(6 of 21 TODOs done
 
   01_serial           to read and to run
   02_setup            ✓✓✓   3 of 3
@@ -194,6 +194,7 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   05_all_reduce_loss  ·     0 of 1  1 not judged yet
   06_rank_zero        ○○○   0 of 3
   07_multi_node       ○○○○  0 of 4
+  09_workloads        ○○○○  0 of 4
 
 Next is TODO 5, Deal out the training data:
   edit   steps/03_sampler/train.cpp, where it says TODO 5
