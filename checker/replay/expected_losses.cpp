@@ -71,8 +71,9 @@ double ExpectedLosses::mean_with_own_buffers(Split split, size_t epochs, const F
     const auto passes = ranks_[r].evaluations(split);
     const auto found = std::ranges::find(passes, epochs, &Pass::epoch);
     if (found == passes.end() || !oracles_[r].set(state)) return NAN;
-    oracles_[r].set_buffers(buffers_at(r, **found));
-    for (const auto& batch : (*found)->batches) {
+    const auto& batches = (*found)->batches;
+    oracles_[r].set_buffers(ranks_[r].buffers_at(batches.empty() ? 0 : batches.back().event));
+    for (const auto& batch : batches) {
       if (!in_range(batch.ids, oracles_[r].size_of(split))) return NAN;
       const auto part = oracles_[r].compute(split, batch.ids, false);
       sum += part.sum;
@@ -80,19 +81,6 @@ double ExpectedLosses::mean_with_own_buffers(Split split, size_t epochs, const F
     }
   }
   return sum / count;
-}
-
-// What was recorded last before the first loss of the pass.
-std::vector<TensorSeen> ExpectedLosses::buffers_at(size_t r, const Pass& pass) const {
-  std::vector<TensorSeen> latest;
-  for (const auto& tensor : ranks_[r].model) {
-    if (tensor.buffer) latest.push_back(tensor);
-  }
-  const size_t until = pass.batches.empty() ? 0 : pass.batches.back().event;
-  for (const auto& buffers : ranks_[r].buffers) {
-    if (buffers.event <= until) latest = buffers.tensors;
-  }
-  return latest;
 }
 
 // The parameters that hold after the steps of training pass `epoch`.

@@ -27,7 +27,6 @@ class ExpectedLosses {
  private:
   std::optional<double> mean_after(checker::Split split, size_t epochs, size_t state);
   double mean_with_own_buffers(checker::Split split, size_t epochs, const Flat& state);
-  std::vector<checker::TensorSeen> buffers_at(size_t r, const checker::Pass& pass) const;
 
   const std::vector<checker::RankSeen>& ranks_;
   std::vector<Oracle>& oracles_;

@@ -117,4 +117,13 @@ std::vector<Pass> passes_of(std::vector<BatchSeen> batches,
   return std::move(builder).passes();
 }
 
+std::vector<TensorSeen> RankSeen::buffers_at(size_t event) const {
+  std::vector<TensorSeen> latest;
+  std::ranges::copy_if(model, std::back_inserter(latest), &TensorSeen::buffer);
+  for (const auto& seen : buffers) {
+    if (seen.event <= event) latest = seen.tensors;
+  }
+  return latest;
+}
+
 }  // namespace checker

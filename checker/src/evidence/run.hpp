@@ -168,6 +168,8 @@ struct RankSeen {
   std::vector<const Pass*> trainings(Split split = Split::train) const;
   /// The passes that evaluate on a split.
   std::vector<const Pass*> evaluations(Split split) const;
+  /// The model's buffers at a place in the log: what was recorded last up to there.
+  std::vector<TensorSeen> buffers_at(size_t event) const;
 };
 
 struct Run {

@@ -15,16 +15,6 @@ namespace {
 
 using Tensors = std::vector<TensorSeen>;
 
-// A rank's buffers at a place in its log: what was recorded last before it.
-Tensors buffers_at(const RankSeen& rank, size_t event) {
-  Tensors latest;
-  std::ranges::copy_if(rank.model, std::back_inserter(latest), &TensorSeen::buffer);
-  for (const auto& seen : rank.buffers) {
-    if (seen.event <= event) latest = seen.tensors;
-  }
-  return latest;
-}
-
 // Counts of batches differ from rank to rank where ranks took unequally many, and harm nobody.
 bool is_count(const TensorSeen& tensor) { return tensor.name.ends_with("num_batches_tracked"); }
 
@@ -81,7 +71,7 @@ class Buffers {
     std::vector<Tensors> all;
     for (size_t rank = 0; rank < passes.size(); ++rank) {
       if (passes[rank]->batches.empty()) return;  // it evaluates nothing, so with no buffers
-      all.push_back(buffers_at(context_.run().ranks[rank], passes[rank]->batches.front().event));
+      all.push_back(context_.run().ranks[rank].buffers_at(passes[rank]->batches.front().event));
     }
     for (size_t i = 0; i < all.front().size(); ++i) {
       if (is_count(all.front()[i])) continue;
@@ -118,7 +108,7 @@ class Buffers {
     for (size_t rank = 0; rank < passes.size(); ++rank) {
       const auto& seen = context_.run().ranks[rank];
       const auto event = last_step_before(seen, passes[rank]->batches.front().event);
-      const auto own = buffers_at(seen, event);
+      const auto own = seen.buffers_at(event);
       if (i >= own.size() || own[i].values.size() != sum.values.size()) return false;
       for (size_t k = 0; k < sum.values.size(); ++k) sum.values[k] += own[i].values[k];
     }

@@ -134,10 +134,11 @@ class Gradients {
   // one process computes, which is the mean over targets.
   double deviation_of(const StepDeviations& step, size_t t) const {
     if (!ddp_) return step.local;
+    const double mean = targets_ ? step.target_mean : step.mean;
+    if (step.together >= mean || targets_) return std::min(mean, step.together);
     const auto counts = targets_of_step(context_.run(), t);
     const bool alike = std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
-    const double mean = targets_ ? step.target_mean : step.mean;
-    return targets_ || alike ? std::min(mean, step.together) : mean;
+    return alike ? step.together : mean;
   }
 
   // Over some ranks only, or in some steps only; adds what was seen.
