@@ -18,13 +18,19 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-# precision of products, fused AdamW, torch.compile
+# precision of products, fused AdamW, torch.compile's mode ("": no compilation), whole step in a CUDA graph
 MODES = {
-    "fp32": ("fp32", False, False),
-    "fp32-fused": ("fp32", True, False),
-    "tf32": ("tf32", True, False),
-    "bf16": ("bf16", True, False),
-    "bf16-compiled": ("bf16", True, True),
+    "fp32": ("fp32", False, "", False),
+    "fp32-fused": ("fp32", True, "", False),
+    "tf32": ("tf32", True, "", False),
+    "tf32-compiled": ("tf32", True, "default", False),
+    "tf32-max-autotune": ("tf32", True, "max-autotune", False),
+    "bf16": ("bf16", True, "", False),
+    "bf16-compiled": ("bf16", True, "default", False),
+    "bf16-reduce-overhead": ("bf16", True, "reduce-overhead", False),
+    "bf16-max-autotune": ("bf16", True, "max-autotune", False),
+    "bf16-graph": ("bf16", True, "", True),
+    "bf16-max-autotune-graph": ("bf16", True, "max-autotune-no-cudagraphs", True),
 }
 
 
@@ -74,11 +80,11 @@ class LanguageModel(nn.Module):
 
 
 def make_step(mode, a, device, local_rank):
-    precision, fused, compiled = MODES[mode]
+    precision, fused, compiled, graph = MODES[mode]
     torch.backends.cuda.matmul.allow_tf32 = precision != "fp32"
     torch.manual_seed(0)
     model = LanguageModel(a).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, fused=fused)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, fused=fused, capturable=graph)
     if dist.is_initialized():
         model = nn.parallel.DistributedDataParallel(
             model, device_ids=[local_rank] if device.type == "cuda" else None, gradient_as_bucket_view=fused)
@@ -86,18 +92,45 @@ def make_step(mode, a, device, local_rank):
     def loss_of(inputs, targets):
         return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
-    forward = torch.compile(loss_of) if compiled else loss_of
+    forward = torch.compile(loss_of, mode=compiled) if compiled else loss_of
     generator = torch.Generator(device=device).manual_seed(1)
     shape = (50, a.batch, a.sequence + 1)
     batches = torch.randint(a.vocabulary, shape, device=device, generator=generator)
 
-    def step(number):
-        batch = batches[number % len(batches)]
+    def step_on(inputs, targets):
         optimizer.zero_grad()
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-            loss = forward(batch[:, :-1], batch[:, 1:])
+            loss = forward(inputs, targets)
         loss.backward()
         optimizer.step()
+        return loss
+
+    def step(number):
+        batch = batches[number % len(batches)]
+        return step_on(batch[:, :-1], batch[:, 1:])
+
+    return captured(step_on, batches) if graph else step
+
+
+def captured(step_on, batches):
+    """The step as one CUDA graph, which reads the batch from tensors that stay."""
+    inputs, targets = batches[0][:, :-1].clone(), batches[0][:, 1:].clone()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(12):
+            step_on(inputs, targets)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step_on(inputs, targets)
+
+    def step(number):
+        batch = batches[number % len(batches)]
+        inputs.copy_(batch[:, :-1])
+        targets.copy_(batch[:, 1:])
+        graph.replay()
+        return loss
 
     return step
 
@@ -139,7 +172,9 @@ def main():
         torch.cuda.set_device(device)
     if world > 1:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    for mode in a.modes or MODES:
+    # A graph needs a GPU, and DistributedDataParallel in one more preparation than a user would take on.
+    apt = [mode for mode in MODES if not MODES[mode][3] or (device.type == "cuda" and world == 1)]
+    for mode in a.modes or apt:
         torch._dynamo.reset()
         times = measure(make_step(mode, a, device, local_rank), a, device)
         middle = statistics.median(times)

@@ -34,7 +34,15 @@ std::vector<Case> on_gpus(size_t most_ranks, bool quick) {
     add("TF32, --fast", true, {"--precision=tf32", "--fast"});
     add("bf16", true, {"--precision=bf16"});
     add("bf16", false, {"bf16"});
+    add("TF32, compiled", false, {"tf32-compiled"});
+    add("TF32, max-autotune", false, {"tf32-max-autotune"});
     add("bf16, compiled", false, {"bf16-compiled"});
+    add("bf16, reduce-overhead", false, {"bf16-reduce-overhead"});
+    add("bf16, max-autotune", false, {"bf16-max-autotune"});
+    if (ranks == 1) {
+      add("bf16, step in a graph", false, {"bf16-graph"});
+      add("bf16, max-autotune, graph", false, {"bf16-max-autotune-graph"});
+    }
     add("bf16, --fast", true, {"--precision=bf16", "--fast"});
     if (ranks == most_ranks) break;
   }
