@@ -98,7 +98,8 @@ torch::Tensor Attention::forward(const torch::Tensor& queries, const torch::Tens
 
 torch::Tensor Attention::position_bias(int64_t length, bool both_ways) {
   const auto buckets = relative_buckets(length, length, both_ways, relative_->weight.device());
-  return relative_(buckets).permute({2, 0, 1}).unsqueeze(0);
+  // Fast kernels take a bias whose rows lie in memory one after the other.
+  return operand(relative_(buckets)).permute({2, 0, 1}).contiguous().unsqueeze(0);
 }
 
 }  // namespace tasks::summaries

@@ -110,15 +110,14 @@ class Stack : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& words, const torch::Tensor& memory,
                         const torch::Tensor& memory_mask) {
     const auto length = words.size(1);
-    auto mask = memory_mask;
-    if (decodes_) mask = at::full({length, length}, kNever, memory_mask.options()).triu(1);
+    // Once for all layers, each of which would convert them for itself.
+    const auto taken = memory.defined() ? operand(memory) : memory,
+               taken_mask = operand(memory_mask);
+    auto mask = taken_mask;
+    if (decodes_) mask = at::full({length, length}, kNever, taken_mask.options()).triu(1);
     if (relative_ && !blocks_.empty()) {
       mask = blocks_.front()->attention().position_bias(length, !decodes_) + mask;
     }
-    // Once for all layers, each of which would convert them for itself.
-    mask = operand(mask);
-    const auto taken = memory.defined() ? operand(memory) : memory,
-               taken_mask = operand(memory_mask);
     auto hidden = at::dropout(words, dropout_, is_training());
     for (const auto& block : blocks_) hidden = block->forward(hidden, mask, taken, taken_mask);
     return at::dropout(norm_->forward(hidden), dropout_, is_training());

@@ -101,7 +101,8 @@ class Stack(nn.Module):
 
     def forward(self, x, pads, memory=None):
         length = x.shape[1]
-        mask = self.bias(buckets(length, not self.decodes, x.device)).permute(2, 0, 1)[None]
+        # Fast kernels take a bias whose rows lie in memory one after the other.
+        mask = self.bias(buckets(length, not self.decodes, x.device)).permute(2, 0, 1).contiguous()[None]
         if self.decodes:
             mask = mask + torch.full((length, length), -math.inf, device=x.device).triu(1)
         else:
