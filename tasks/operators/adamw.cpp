@@ -67,7 +67,33 @@ const at::Tensor& FusedAdamW::advance(int64_t step, const at::Tensor& like) {
   return counters_.back().on_device;
 }
 
-FusedAdamW::Lists FusedAdamW::collect(torch::optim::OptimizerParamGroup& group) {
+// The kernel reads a number that the host writes only when it changes, so that a CUDA graph takes
+// the rate of each of its replays.
+const at::Tensor& FusedAdamW::rate(size_t group) {
+  const auto& own = param_groups_[group];
+  const double now = own.options().get_lr();
+  const auto device = own.params().front().device();
+  if (rates_.size() <= group) rates_.resize(group + 1);
+  auto& rate = rates_[group];
+  if (!rate.on_device.defined() || rate.on_device.device() != device) {
+    rate = {now, at::full({}, now, at::TensorOptions(at::kFloat).device(device))};
+  } else if (rate.value != now) {
+    rate.on_device.fill_(now);
+    rate.value = now;
+  }
+  return rate.on_device;
+}
+
+void FusedAdamW::before_replay() {
+  const torch::NoGradGuard no_grad;
+  replays_ = true;
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    if (!param_groups_[i].params().empty()) rate(i);
+  }
+}
+
+FusedAdamW::Lists FusedAdamW::collect(size_t number) {
+  auto& group = param_groups_[number];
   const bool amsgrad = static_cast<const AdamWOptions&>(group.options()).amsgrad();
   Lists lists;
   for (const auto& parameter : group.params()) {
@@ -82,6 +108,10 @@ FusedAdamW::Lists FusedAdamW::collect(torch::optim::OptimizerParamGroup& group) 
     if (amsgrad) lists.max_exp_avg_sqs.push_back(state.max_exp_avg_sq());
     lists.steps.push_back(advance(state.step(), parameter));
   }
+  // The kernels read it in fp32, which is not enough for parameters in fp64.
+  const bool is_double =
+      !lists.parameters.empty() && lists.parameters[0].scalar_type() == at::kDouble;
+  if (!lists.parameters.empty() && (replays_ || !is_double)) lists.learning_rate = rate(number);
   return lists;
 }
 
@@ -93,9 +123,9 @@ torch::Tensor FusedAdamW::step(LossClosure closure) {
     loss = closure();
   }
   const torch::NoGradGuard no_grad;
-  for (auto& group : param_groups_) {
-    const auto& options = static_cast<const AdamWOptions&>(group.options());
-    const Lists lists = collect(group);
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    const auto& options = static_cast<const AdamWOptions&>(param_groups_[i].options());
+    const Lists lists = collect(i);
     if (!lists.parameters.empty()) update(lists, options);
   }
   return loss;
@@ -103,9 +133,16 @@ torch::Tensor FusedAdamW::step(LossClosure closure) {
 
 void FusedAdamW::update(const Lists& lists, const AdamWOptions& options) {
   const auto [beta1, beta2] = options.betas();
-  at::_fused_adamw_(lists.parameters, lists.gradients, lists.exp_avgs, lists.exp_avg_sqs,
-                    lists.max_exp_avg_sqs, lists.steps, options.lr(), beta1, beta2,
-                    options.weight_decay(), options.eps(), options.amsgrad(), /*maximize=*/false);
+  const auto update = [&, first = beta1, second = beta2](const auto& learning_rate) {
+    at::_fused_adamw_(lists.parameters, lists.gradients, lists.exp_avgs, lists.exp_avg_sqs,
+                      lists.max_exp_avg_sqs, lists.steps, learning_rate, first, second,
+                      options.weight_decay(), options.eps(), options.amsgrad(), /*maximize=*/false);
+  };
+  if (lists.learning_rate.defined()) {
+    update(lists.learning_rate);
+  } else {
+    update(options.lr());
+  }
 }
 
 // The counters on the device have counted themselves.
@@ -151,11 +188,12 @@ void FastAdamW::update(const Lists& lists, const AdamWOptions& options) {
          .size = lists.parameters[i].numel()});
   }
   const auto [beta1, beta2] = options.betas();
-  const kernels::AdamWSettings settings{.learning_rate = options.lr(),
-                                        .beta1 = beta1,
-                                        .beta2 = beta2,
-                                        .epsilon = options.eps(),
-                                        .weight_decay = options.weight_decay()};
+  const kernels::AdamWSettings settings{
+      .learning_rate = lists.learning_rate.const_data_ptr<float>(),
+      .beta1 = beta1,
+      .beta2 = beta2,
+      .epsilon = options.eps(),
+      .weight_decay = options.weight_decay()};
   const auto device = lists.parameters.front().device().index();
   const auto type =
       copies_ && copies_->type() == at::kHalf ? kernels::Type::fp16 : kernels::Type::bf16;

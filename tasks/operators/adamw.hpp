@@ -18,12 +18,15 @@ class FusedAdamW : public torch::optim::AdamW, public Replayable {
                       torch::optim::AdamWOptions defaults = {});
 
   torch::Tensor step(LossClosure closure = nullptr) override;
+  void before_replay() override;
   void replayed() override;
 
  protected:
   /// What the kernel takes of one group; parameters without a gradient are left out.
   struct Lists {
     std::vector<at::Tensor> parameters, gradients, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, steps;
+    /// fp32, of no dimensions, where the kernel runs; undefined: the options' holds.
+    at::Tensor learning_rate;
   };
   virtual void update(const Lists& lists, const torch::optim::AdamWOptions& options);
 
@@ -34,10 +37,19 @@ class FusedAdamW : public torch::optim::AdamW, public Replayable {
     at::Tensor on_device;  ///< fp32, of no dimensions
   };
 
-  Lists collect(torch::optim::OptimizerParamGroup& group);
+  /// A group's learning rate, where the kernel reads it.
+  struct Rate {
+    double value;
+    at::Tensor on_device;  ///< fp32, of no dimensions
+  };
+
+  Lists collect(size_t group);
+  const at::Tensor& rate(size_t group);
   const at::Tensor& advance(int64_t step, const at::Tensor& like);
 
   std::vector<Counter> counters_;
+  std::vector<Rate> rates_;  ///< one a group
+  bool replays_ = false;     ///< graphs repeat its steps
 };
 
 /// The same by a kernel of our own, for fp32 on GPUs: it moves the fewest bytes that there are to

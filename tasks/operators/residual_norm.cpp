@@ -42,11 +42,13 @@ class ResidualNorm : public torch::autograd::Function<ResidualNorm> {
  public:
   static variable_list forward(AutogradContext* context, const Variable& residual,
                                const std::optional<Variable>& maybe_added, const Variable& weight,
-                               const Variable& bias, double dropout, double epsilon) {
+                               const Variable& bias, double dropout, double epsilon,
+                               bool gives_sum) {
     context->set_materialize_grads(false);
     const auto added = maybe_added.value_or(Variable());
-    variable_list outputs{at::empty_like(residual)};
-    if (type_of(added) == at::kBFloat16) outputs.push_back(at::empty_like(added));
+    const bool is_narrow = type_of(added) == at::kBFloat16;
+    const auto wide = is_narrow && gives_sum ? Variable() : at::empty_like(residual);
+    const auto narrow = is_narrow ? at::empty_like(added) : Variable();
     const auto sum = added.defined() ? at::empty_like(residual) : residual;
     const auto moments = at::empty({2, residual.numel() / residual.size(-1)}, residual.options());
     const auto random = dropout > 0 ? draw(residual.device()) : kernels::Random{};
@@ -57,19 +59,19 @@ class ResidualNorm : public torch::autograd::Function<ResidualNorm> {
     arguments.residual = residual.const_data_ptr<float>();
     arguments.bias = bias.const_data_ptr<float>();
     arguments.epsilon = epsilon;
-    kernels::residual_norm(arguments, outputs[0].mutable_data_ptr<float>(),
-                           outputs.size() > 1 ? outputs[1].mutable_data_ptr() : nullptr,
-                           stream_of(residual));
-    return outputs;
+    kernels::residual_norm(arguments, wide.defined() ? wide.mutable_data_ptr<float>() : nullptr,
+                           is_narrow ? narrow.mutable_data_ptr() : nullptr, stream_of(residual));
+    context->saved_data["gives_sum"] = gives_sum;
+    if (gives_sum) return {sum, is_narrow ? narrow : wide};
+    return is_narrow ? variable_list{wide, narrow} : variable_list{wide};
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const auto arguments = arguments_of(saved[0], saved[1], saved[2], saved[3],
                                         context->saved_data["dropout"].toDouble(), kept(*context));
-    const auto wide = gradients[0].defined() ? gradients[0].contiguous() : Variable();
-    const auto narrow =
-        gradients.size() > 1 && gradients[1].defined() ? gradients[1].contiguous() : Variable();
+    const auto [of_sum, wide, narrow] =
+        sorted(gradients, context->saved_data["gives_sum"].toBool());
     auto residual = at::empty_like(saved[0]);
     auto added = saved[3].defined() ? at::empty_like(saved[3]) : Variable();
     const auto blocks =
@@ -78,17 +80,33 @@ class ResidualNorm : public torch::autograd::Function<ResidualNorm> {
     if (arguments.rows == 0) parameters.zero_();
     kernels::residual_norm_gradients(
         arguments,
-        {.output = wide.defined() ? wide.const_data_ptr<float>() : nullptr,
+        {.sum = of_sum.defined() ? of_sum.const_data_ptr<float>() : nullptr,
+         .output = wide.defined() ? wide.const_data_ptr<float>() : nullptr,
          .narrow = narrow.defined() ? narrow.const_data_ptr() : nullptr,
          .residual = residual.mutable_data_ptr<float>(),
          .added = added.defined() ? added.mutable_data_ptr() : nullptr,
          .blocks = blocks.mutable_data_ptr<float>(),
          .parameters = parameters.mutable_data_ptr<float>()},
         stream_of(residual));
-    return {residual, added, parameters[0], parameters[1], Variable(), Variable()};
+    return {residual, added, parameters[0], parameters[1], Variable(), Variable(), Variable()};
   }
 
  private:
+  struct Gradients {
+    Variable sum, wide, narrow;
+  };
+
+  // By what they are of; those that nobody asked for are undefined.
+  static Gradients sorted(const variable_list& all, bool gives_sum) {
+    const auto at = [&](size_t i) {
+      return i < all.size() && all[i].defined() ? all[i].contiguous() : Variable();
+    };
+    if (!gives_sum) return {Variable(), at(0), at(1)};
+    const auto normed = at(1);
+    const bool is_narrow = normed.defined() && normed.scalar_type() == at::kBFloat16;
+    return {at(0), is_narrow ? Variable() : normed, is_narrow ? normed : Variable()};
+  }
+
   static at::ScalarType type_of(const Variable& added) {
     return added.defined() ? added.scalar_type() : at::kFloat;
   }
@@ -120,7 +138,7 @@ at::Tensor layer_norm(const at::Tensor& input, const at::Tensor& weight, const a
 #ifdef USE_CUDA
   if (norm_has_kernel(input, {}, weight)) {
     return ResidualNorm::apply(input.contiguous(), std::optional<Variable>(), weight, bias, 0.0,
-                               epsilon)
+                               epsilon, false)
         .front();
   }
 #endif
@@ -133,11 +151,26 @@ Normed residual_norm(const at::Tensor& residual, const at::Tensor& added, const 
   if (norm_has_kernel(residual, added, weight)) {
     const auto outputs =
         ResidualNorm::apply(residual.contiguous(), std::optional<Variable>(added.contiguous()),
-                            weight, bias, dropout, epsilon);
+                            weight, bias, dropout, epsilon, false);
     return {outputs.front(), outputs.back()};
   }
 #endif
   return norm_by_operators(residual, added, weight, bias, dropout, epsilon);
+}
+
+Summed sum_norm(const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight,
+                const at::Tensor& bias, double epsilon) {
+#ifdef USE_CUDA
+  if (norm_has_kernel(residual, added, weight)) {
+    const auto outputs =
+        ResidualNorm::apply(residual.contiguous(), std::optional<Variable>(added.contiguous()),
+                            weight, bias, 0.0, epsilon, true);
+    return {outputs[0], outputs[1]};
+  }
+#endif
+  const auto sum = residual + added;
+  const auto normed = at::layer_norm(sum, {sum.size(-1)}, weight, bias, epsilon);
+  return {sum, normed.to(added.scalar_type())};
 }
 
 }  // namespace tasks::operators

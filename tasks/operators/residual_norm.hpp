@@ -18,6 +18,16 @@ struct Normed {
 Normed residual_norm(const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight,
                      const at::Tensor& bias, double dropout, double epsilon = 1e-5);
 
+struct Summed {
+  at::Tensor sum;     ///< [..., width], of the residual's type
+  at::Tensor normed;  ///< of the type of what was added
+};
+
+/// The beginning of a block whose norm comes first: residual + added, which goes on as the
+/// residual, and its layer norm. Types, widths and kernels as above.
+Summed sum_norm(const at::Tensor& residual, const at::Tensor& added, const at::Tensor& weight,
+                const at::Tensor& bias, double epsilon = 1e-5);
+
 /// The same without anything added: layer_norm(input, weight, bias).
 at::Tensor layer_norm(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
                       double epsilon = 1e-5);

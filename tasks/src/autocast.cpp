@@ -8,7 +8,7 @@ Autocast::Autocast(at::DeviceType device, Products products)
   was_enabled_ = at::autocast::is_autocast_enabled(device_);
   was_type_ = at::autocast::get_autocast_dtype(device_);
   at::autocast::set_autocast_enabled(device_, true);
-  at::autocast::set_autocast_dtype(device_, products == Products::fp16 ? at::kHalf : at::kBFloat16);
+  at::autocast::set_autocast_dtype(device_, narrow_type(products));
   at::autocast::increment_nesting();
 }
 

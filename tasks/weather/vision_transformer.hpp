@@ -9,6 +9,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include "operators/narrow_copies.hpp"
 #include "tasks/task.hpp"
 
 namespace tasks::weather {
@@ -21,6 +22,9 @@ struct VisionTransformerOptions {
   int64_t heads = 0;
   int64_t layers = 0;
   Products products = Products::as_stored;  ///< bf16 or fp16: as under Python's autocast
+  /// Given: the blocks multiply these copies of the parameters, without autocast.
+  std::shared_ptr<operators::NarrowCopies> copies = nullptr;
+  bool fused_norm = false;  ///< layer norms of operators/residual_norm.hpp
 };
 
 /// Input: [batch, channels, height, width]; returns the same shape, of the parameters' type or

@@ -28,6 +28,8 @@ class Weather : public Task {
       : Task(options.precision),
         type_(options.precision),
         products_(options.products),
+        fused_norm_(options.fast.has("norm")),
+        fast_optimizer_(options.fast.has("optimizer")),
         settings_(settings) {
     if (options.data) {
       folder_ = *options.data;
@@ -75,6 +77,9 @@ class Weather : public Task {
   }
 
   std::shared_ptr<Model> new_model() const override {
+    copies_ = fast_optimizer_ && are_narrow(products_)
+                  ? std::make_shared<operators::NarrowCopies>(narrow_type(products_))
+                  : nullptr;
     return std::make_shared<VisionTransformer>(
         VisionTransformerOptions{.channels = channels_,
                                  .height = height_,
@@ -83,15 +88,21 @@ class Weather : public Task {
                                  .embedding = settings_.embedding,
                                  .heads = settings_.heads,
                                  .layers = settings_.layers,
-                                 .products = products_});
+                                 .products = products_,
+                                 .copies = copies_,
+                                 .fused_norm = fused_norm_});
   }
 
   // Adam: AdamW without the decay.
   std::unique_ptr<torch::optim::Optimizer> new_optimizer(
       std::vector<torch::Tensor> parameters) const override {
-    return std::make_unique<Recorded<operators::FusedAdamW>>(
-        std::move(parameters),
-        torch::optim::AdamWOptions(settings_.learning_rate).betas({0.9, 0.95}).weight_decay(0));
+    const auto options =
+        torch::optim::AdamWOptions(settings_.learning_rate).betas({0.9, 0.95}).weight_decay(0);
+    if (!fast_optimizer_) {
+      return std::make_unique<Recorded<operators::FusedAdamW>>(std::move(parameters), options);
+    }
+    return std::make_unique<Recorded<operators::FastAdamW>>(std::move(parameters), options,
+                                                            copies_);
   }
 
   Schedule::Factor schedule(int64_t total_steps) const override {
@@ -124,6 +135,8 @@ class Weather : public Task {
 
   torch::Dtype type_;
   Products products_;
+  bool fused_norm_, fast_optimizer_;
+  mutable std::shared_ptr<operators::NarrowCopies> copies_;  // of the last model made
   Settings settings_;
   std::filesystem::path folder_;
   int64_t channels_ = 0, height_ = 0, width_ = 0;
@@ -141,6 +154,7 @@ Entry entry() {
           .summary = "forecasts global weather fields with a vision transformer",
           .configs = built_in_configs(),
           .keys = Settings::keys(),
+          .fast = {"norm", "optimizer"},
           .make = &make,
           .secret = &make_secret};
 }

@@ -12,6 +12,11 @@ inline bool are_narrow(Products products) {
   return products == Products::bf16 || products == Products::fp16;
 }
 
+/// Of these copies.
+inline at::ScalarType narrow_type(Products products) {
+  return products == Products::fp16 ? at::kHalf : at::kBFloat16;
+}
+
 /// While one lives with Products::bf16 or fp16, this thread's products on `device` are those of
 /// copies of that type; sums that need it (losses, softmax, layer norms) stay fp32. With other
 /// products it changes nothing. Which operators do which:

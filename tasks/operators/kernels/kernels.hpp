@@ -89,7 +89,8 @@ struct AdamWParameter {
 };
 
 struct AdamWSettings {
-  double learning_rate, beta1, beta2, epsilon, weight_decay;
+  const float* learning_rate;  ///< one, on the GPU
+  double beta1, beta2, epsilon, weight_decay;
 };
 
 /// A step of AdamW for all parameters together. step: one float, the number of this step from 1;
@@ -175,10 +176,11 @@ struct ResidualNorm {
 };
 constexpr int64_t kMostNormWidth = 1024;  ///< of multiples of 4
 
-/// narrow: the output once more, as bf16; null: not wanted.
+/// narrow: the output once more, as bf16. Either may be null: not wanted.
 void residual_norm(const ResidualNorm& arguments, float* output, void* narrow, Stream stream);
 
 struct ResidualNormGradients {
+  const float* sum;     ///< the sum's own, which goes on to both summands; null: zero
   const float* output;  ///< null: zero, as `narrow`
   const void* narrow;   ///< bf16, to be added to output
   float* residual;

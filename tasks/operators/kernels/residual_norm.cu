@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     for (int j = 0; j < kFour; ++j) {
       result.values[j] += (sums[c].values[j] - mean) * rstd * weight.values[j];
     }
-    four(output, row * a.width + column) = result;
+    if (output != nullptr) four(output, row * a.width + column) = result;
     if (narrow_output == nullptr) continue;
     Vector<__nv_bfloat16, kFour> rounded;
     for (int j = 0; j < kFour; ++j) rounded.values[j] = narrow<__nv_bfloat16>(result.values[j]);
@@ -119,9 +119,10 @@ __global__ void __launch_bounds__(kWarps* kWarp)
       const int64_t column = c * kChunk + lane * kFour;
       if (column >= a.width) continue;
       const int64_t at = row * a.width + column;
-      Vector<float, kFour> residual;
+      Vector<float, kFour> residual{};
+      if (g.sum != nullptr) residual = four(g.sum, at);
       for (int j = 0; j < kFour; ++j) {
-        residual.values[j] = rstd * (scaled[c][j] - all - normal[c][j] * along);
+        residual.values[j] += rstd * (scaled[c][j] - all - normal[c][j] * along);
       }
       four(g.residual, at) = residual;
       if (g.added == nullptr) continue;

@@ -91,6 +91,45 @@ TEST_P(ResidualNormTest, GradientsOfBothOutputsAddUp) {
   }
 }
 
+// Both the sum and its norm go on, so the summands' gradient is that of both.
+TEST_P(ResidualNormTest, GivesTheSumAndItsNorm) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    for (const bool with_sum : {true, false}) {
+      SCOPED_TRACE(testing::Message() << type << (with_sum ? " both" : " the norm alone"));
+      auto c = make_case(33, 12);
+      c.scale = c.scale.to(torch::kBFloat16).to(torch::kFloat);  // a gradient that bf16 holds
+      const auto run = [&](std::vector<torch::Tensor> leaves, auto device, auto compute) {
+        const auto [sum, normed] = compute(leaves);
+        auto loss = (normed.to(sum.dtype()) * c.scale.to(device, sum.scalar_type())).sum();
+        if (with_sum) loss = loss + (sum * sum).sum();
+        loss.backward();
+        std::vector<torch::Tensor> all{sum.detach(), normed.detach()};
+        for (const auto& leaf : leaves) all.push_back(leaf.grad());
+        return all;
+      };
+      const auto ours = run({leaf(c.residual, torch::kFloat), leaf(c.added, type),
+                             leaf(c.weight, torch::kFloat), leaf(c.bias, torch::kFloat)},
+                            GetParam(), [](const auto& l) {
+                              const auto [sum, normed] = sum_norm(l[0], l[1], l[2], l[3]);
+                              return std::pair(sum, normed);
+                            });
+      std::vector<torch::Tensor> exact;
+      for (const auto& tensor : {c.residual, c.added.to(type), c.weight, c.bias}) {
+        exact.push_back(tensor.to(torch::kDouble).clone().requires_grad_());
+      }
+      const auto wanted = run(exact, torch::kCPU, [](const auto& l) {
+        const auto sum = l[0] + l[1];
+        return std::pair(sum, at::layer_norm(sum, {sum.size(-1)}, l[2], l[3]));
+      });
+      EXPECT_EQ(ours[1].scalar_type(), type);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const bool rounded = type == torch::kBFloat16 && (i == 1 || i == 3);
+        EXPECT_LE(relative_error(ours[i], wanted[i]), rounded ? 4e-3 : 3e-6) << i;
+      }
+    }
+  }
+}
+
 TEST_P(ResidualNormTest, NormsAlsoWithoutAnythingAdded) {
   for (const int64_t width : {4, 7, 128, 516, 1028}) {
     SCOPED_TRACE(width);

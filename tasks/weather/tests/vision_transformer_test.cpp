@@ -7,6 +7,7 @@
 
 #include "measures.hpp"
 #include "oracle.hpp"
+#include "tasks/autocast.hpp"
 
 namespace tasks::weather {
 namespace {
@@ -110,6 +111,39 @@ TEST(VisionTransformer, ComputesInBf16OnRequest) {
   const auto output = model.forward(torch::randn({3, 2, 4, 8}));
   EXPECT_EQ(output.sizes(), (std::vector<int64_t>{3, 2, 4, 8}));
   EXPECT_EQ(output.dtype(), torch::kBFloat16);
+}
+
+// --fast computes the same: in fp32 but for the order of sums, in bf16 but for its roundings.
+TEST(VisionTransformer, ItsFastPartsChangeRoundingsAlone) {
+  const auto run = [](Products products, bool fast) {
+    torch::manual_seed(0);
+    const auto narrow = fast && are_narrow(products);
+    VisionTransformer model(
+        {.channels = 3,
+         .height = 8,
+         .width = 12,
+         .patch = 4,
+         .embedding = 12,
+         .heads = 3,
+         .layers = 2,
+         .products = products,
+         .copies = narrow ? std::make_shared<operators::NarrowCopies>(torch::kBFloat16) : nullptr,
+         .fused_norm = fast});
+    const auto output = model.forward(sines({2, 3, 8, 12}, 1).to(torch::kFloat)).to(torch::kFloat);
+    output.square().sum().backward();
+    std::vector<torch::Tensor> all{output.detach()};
+    for (const auto& parameter : model.parameters()) all.push_back(parameter.grad());
+    return all;
+  };
+  const auto exact = run(Products::as_stored, false);
+  for (const auto products : {Products::as_stored, Products::bf16}) {
+    const auto fast = run(products, true);
+    for (size_t i = 0; i < exact.size(); ++i) {
+      EXPECT_LT((fast[i] - exact[i]).norm().item<double>(),
+                (products == Products::bf16 ? 2e-2 : 1e-5) * exact[i].norm().item<double>() + 1e-6)
+          << i;
+    }
+  }
 }
 
 }  // namespace
