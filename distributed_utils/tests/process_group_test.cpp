@@ -37,6 +37,24 @@ TEST(DestroyProcessGroup, ShutsDownEveryGroupTheLastFirst) {
   });
 }
 
+TEST(DestroyProcessGroup, HasThingsReleasedBeforeAnyGroupEnds) {
+  ranks::run(2, [] {
+    EXPECT_THAT([] { before_destroy([] {}); }, ThrowsMessage<Error>(HasSubstr("setup()")));
+    observe(find_counted_groups);
+    setup();
+    int released = 0;
+    before_destroy([&] {
+      ++released;
+      EXPECT_TRUE(counted_groups().ended.empty());
+      EXPECT_EQ(get_world_size(), 2);
+    });
+    destroy_process_group();
+    destroy_process_group();
+    EXPECT_EQ(released, 1);
+    EXPECT_THAT(counted_groups().ended, ElementsAre("world"));
+  });
+}
+
 TEST(DestroyProcessGroup, WorkAfterItIsToldThatTheGroupWasLeft) {
   ranks::run(2, [] {
     EXPECT_THAT([] { DistributedSampler(4); }, ThrowsMessage<Error>(HasSubstr("setup() first")));

@@ -2,6 +2,7 @@
 /// The world of ranks, and groups within it.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -32,6 +33,11 @@ int get_world_size(const Group& group = {});
 /// Throws Error for an empty list, a rank outside the world, or a rank named twice. The library
 /// keeps the group until destroy_process_group().
 std::optional<Group> new_group(const std::vector<int>& ranks);
+
+/// Has `release` run once, at the beginning of the next destroy_process_group(). For whoever holds
+/// what the end of a group waits for: NCCL waits for CUDA graphs that hold its collectives. Throws
+/// Error before setup().
+void before_destroy(std::function<void()> release);
 
 /// Shuts down all groups, the last one made first and the world at the end, and forgets them, so
 /// that setup() could be called again. All ranks call it, after their last collective. A Group that

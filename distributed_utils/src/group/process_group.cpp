@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <utility>
 
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/observer.hpp"
@@ -134,9 +135,15 @@ std::optional<Group> new_group(const std::vector<int>& ranks) {
   return detail::make_group_within(state, name, ranks, static_cast<int>(self - ranks.begin()));
 }
 
+void before_destroy(std::function<void()> release) {
+  (void)world_group();
+  detail::world_state()->releases.push_back(std::move(release));
+}
+
 void destroy_process_group() {
   detail::WorldState*& state = detail::world_state();
   if (!state) return;
+  for (const auto& release : std::exchange(state->releases, {})) release();
   // The last one first: on every rank the same order, and none outlives the world.
   auto& groups = state->groups;
   for (; !groups.empty(); groups.pop_back()) shut_down(groups.back());

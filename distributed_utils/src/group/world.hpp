@@ -1,6 +1,7 @@
 #pragma once
 /// The one piece of global state: the default group, and what was made within it.
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct WorldState {
   std::chrono::milliseconds timeout;
   bool single_node;
   int groups_made = 0;
+  std::vector<std::function<void()>> releases = {};  ///< see before_destroy()
   std::vector<Group> groups = {};  ///< within the world, as they were made: to be shut down
 };
 
