@@ -64,6 +64,22 @@ TEST(MonitorRules, GpusShortOfWork) {
   EXPECT_THAT(ids_of(run), ElementsAre("nothing_stands_out"));
 }
 
+TEST(MonitorRules, RepeatsOfAGraphHaveNoPhases) {
+  auto run = healthy_run({.ranks = 1, .steps = 200, .gpus = true});
+  for (size_t i = 20; i < 200; ++i) run.ranks[0].steps[i].phases = {0.004F, 0, 0, 0};
+  const auto figures = figures_of(run);
+  EXPECT_EQ(figures.replays, 180);
+  EXPECT_NEAR(figures.ranks[0].shares[0], 0.041, 1e-4);  // of all steps
+  EXPECT_NEAR(figures.ranks[0].shares[2], 0.55, 1e-4);   // of the first 20
+  EXPECT_THAT(first_of(run), HasSubstr("one step after the other, as a CUDA graph"));
+  // How busy the GPU was is known better than by samples twice a second.
+  for (auto& at : run.ranks[0].gpus) at.sample.utilisation = 23;
+  EXPECT_THAT(ids_of(run), ElementsAre("nothing_stands_out"));
+  auto eager = healthy_run({.ranks = 1, .gpus = true});
+  for (auto& at : eager.ranks[0].gpus) at.sample.utilisation = 23;
+  EXPECT_THAT(first_of(eager), HasSubstr("--fast makes most steps one CUDA graph"));
+}
+
 TEST(MonitorRules, WaitsForData) {
   auto run = healthy_run({.ranks = 1});
   move_time(run.ranks[0], 1, 0, 0.025);

@@ -37,7 +37,9 @@ tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& opt
   model->train();
   auto totals = task.no_totals(device);
   for (auto& batch : loader) {
-    const auto loss = train_step(task, model, optimizer, batch, device);
+    const auto loss = progress.take_step(batch, [&](const tasks::Batch& taken) {
+      return train_step(task, model, optimizer, taken, device);
+    });
     schedule.step();
     totals += loss.totals();
     if (!progress.step(loss)) break;

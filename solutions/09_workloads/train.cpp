@@ -21,7 +21,7 @@ using namespace distributed_utils;
 namespace data = torch::data;
 
 // Takes one training step and returns the batch's loss.
-tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer, GradScaler& scaler,
                        const tasks::Batch& batch, torch::Device device) {
   const auto [input, target] = batch.to(device);
   optimizer.zero_grad();
@@ -29,21 +29,24 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
   const auto loss = task.loss(output, target);
   // TODO 24: each target counts the same in the gradient, on whichever rank it is.
   // DistributedDataParallel averages over ranks, and these have unequally many targets.
-  auto targets = torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(device));
+  auto targets = loss.targets();
   all_reduce(targets, ReduceOp::AVG);
-  (loss.sum / targets).backward();
-  optimizer.step();
+  scaler.scale(loss.sum / targets).backward();
+  scaler.step(optimizer);
+  scaler.update();
   return loss;
 }
 
 // Trains for one epoch and returns its score: the mean loss per target.
 tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
-                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress,
-                   tasks::Checkpointing& checkpoints) {
+                   GradScaler& scaler, tasks::Schedule& schedule, torch::Device device,
+                   tasks::Progress& progress, tasks::Checkpointing& checkpoints) {
   model->train();
   auto totals = checkpoints.begin_epoch(task.no_totals(device));
   for (auto& batch : loader) {
-    const auto loss = train_step(task, model, optimizer, batch, device);
+    const auto loss = progress.take_step(batch, [&](const tasks::Batch& taken) {
+      return train_step(task, model, optimizer, scaler, taken, device);
+    });
     schedule.step();
     totals += loss.totals();
     if (!progress.step(loss)) break;
@@ -68,7 +71,7 @@ tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch:
 }
 
 int main(int argc, char** argv) try {
-  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
+  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true, .scales = true});
   tasks::apply(options);
 
   const auto [rank, local_rank, world_size, device] =
@@ -102,6 +105,11 @@ int main(int argc, char** argv) try {
   const auto optimizer = task->make_optimizer(
       model->parameters(), {.learning_rate_factor = std::sqrt(double(world_size))});
 
+  // With --precision fp16 the loss is scaled, as with Python's torch.amp.GradScaler. Otherwise the
+  // scaler changes nothing.
+  GradScaler scaler({.enabled = options.products == tasks::Products::fp16, .agree = false});
+  checkpoints.keep(scaler);
+
   tasks::Progress progress(options, *train_set.size());
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
   tasks::Score best;
@@ -110,7 +118,8 @@ int main(int argc, char** argv) try {
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
     train_sampler.set_epoch(epoch);
     const auto trained =
-        train(*task, model, *train_loader, *optimizer, *schedule, device, progress, checkpoints);
+        train(*task, model, *train_loader, *optimizer, scaler, *schedule, device, progress,
+              checkpoints);
     // TODO 23: all ranks evaluate with the same running means and variances.
     synchronize_buffers(*model);
     const auto valid = evaluate(*task, model, *valid_loader, device);

@@ -21,7 +21,7 @@ using namespace distributed_utils;
 namespace data = torch::data;
 
 // Takes one training step and returns the batch's loss.
-tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer, GradScaler& scaler,
                        const tasks::Batch& batch, torch::Device device) {
   const auto [input, target] = batch.to(device);
   optimizer.zero_grad();
@@ -34,23 +34,26 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
   //   long, so the ranks' batches have unequally many targets. loss.mean() divides by this rank's
   //   number, and DistributedDataParallel averages over ranks. So a target in a short text counts
   //   more than one in a long text.
-  //   loss.count is this rank's number of targets. Put it into a tensor on device, as a double, and
+  //   loss.targets() is this rank's number of targets, a double in a tensor on the loss's device.
   //   all_reduce it with ReduceOp::AVG.
   //   Expect no change for tasks whose samples have equally many targets, such as the language
   //   model.
-  loss.mean().backward();
-  optimizer.step();
+  scaler.scale(loss.mean()).backward();
+  scaler.step(optimizer);
+  scaler.update();
   return loss;
 }
 
 // Trains for one epoch and returns its score: the mean loss per target.
 tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,
-                   tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress,
-                   tasks::Checkpointing& checkpoints) {
+                   GradScaler& scaler, tasks::Schedule& schedule, torch::Device device,
+                   tasks::Progress& progress, tasks::Checkpointing& checkpoints) {
   model->train();
   auto totals = checkpoints.begin_epoch(task.no_totals(device));
   for (auto& batch : loader) {
-    const auto loss = train_step(task, model, optimizer, batch, device);
+    const auto loss = progress.take_step(batch, [&](const tasks::Batch& taken) {
+      return train_step(task, model, optimizer, scaler, taken, device);
+    });
     schedule.step();
     totals += loss.totals();
     if (!progress.step(loss)) break;
@@ -75,7 +78,7 @@ tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch:
 }
 
 int main(int argc, char** argv) try {
-  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
+  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true, .scales = true});
   tasks::apply(options);
 
   const auto [rank, local_rank, world_size, device] =
@@ -118,6 +121,11 @@ int main(int argc, char** argv) try {
   //   as large.
   const auto optimizer = task->make_optimizer(model->parameters());
 
+  // With --precision fp16 the loss is scaled, as with Python's torch.amp.GradScaler. Otherwise the
+  // scaler changes nothing.
+  GradScaler scaler({.enabled = options.products == tasks::Products::fp16, .agree = false});
+  checkpoints.keep(scaler);
+
   tasks::Progress progress(options, *train_set.size());
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
   tasks::Score best;
@@ -126,7 +134,8 @@ int main(int argc, char** argv) try {
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
     train_sampler.set_epoch(epoch);
     const auto trained =
-        train(*task, model, *train_loader, *optimizer, *schedule, device, progress, checkpoints);
+        train(*task, model, *train_loader, *optimizer, scaler, *schedule, device, progress,
+              checkpoints);
     // TODO 23: Evaluate with the same buffers everywhere.
     //   Give all ranks the same buffers after each training epoch, before the evaluation.
     //   BatchNorm keeps a running mean and variance of what it saw in training. These are buffers,

@@ -28,12 +28,12 @@ class Training {
  public:
   Training(const tasks::Options& options, const step_time::Settings& settings, torch::Device device)
       : device_(device),
+        graph_(options),
         task_(tasks::make_task(options)),
         data_(task_->dataset("train")),
         sampler_(*data_.size(), {.shuffle = true, .seed = options.seed, .drop_last = true}),
         loader_(torch::data::make_data_loader(
             data_, sampler_, torch::data::DataLoaderOptions(options.batch_size).drop_last(true))) {
-    tasks::StepGraph::prepare(options, device);
     const auto module = task_->make_model();
     module->to(device);
     model_ = du::DistributedDataParallel(module, {.bucket_cap_bytes = settings.bucket_bytes,
@@ -42,14 +42,6 @@ class Training {
     if (settings.compress) model_->register_comm_hook(du::bf16_compress_hook);
     model_->train();
     optimizer_ = task_->make_optimizer(model_->parameters());
-    step_ =
-        std::make_unique<tasks::StepGraph>(options, *optimizer_, [this](const tasks::Batch& batch) {
-          model_->zero_grad();
-          const auto loss = task_->loss(model_->forward(batch.input), batch.target);
-          loss.mean().backward();
-          optimizer_->step();
-          return loss;
-        });
   }
 
   const torch::nn::Module& model() const { return *model_; }
@@ -61,22 +53,34 @@ class Training {
     }
     last_ = **at_;
     ++*at_;
-    return (*step_)(last_, device_);
+    return take(last_);
   }
 
   /// On the batch of the last step(), which is on the device already.
   tasks::Loss step_again() {
     if (!last_.input[0].device().is_cuda()) last_ = last_.to(device_);
-    return (*step_)(last_, device_);
+    return take(last_);
   }
 
  private:
+  tasks::Loss take(const tasks::Batch& batch) {
+    return graph_.take(batch, [this](const tasks::Batch& taken) {
+      const auto [input, target] = taken.to(device_);
+      model_->zero_grad();
+      const auto loss = task_->loss(model_->forward(input), target);
+      loss.mean().backward();
+      optimizer_->step();
+      return loss;
+    });
+  }
+
   using Loader = decltype(torch::data::make_data_loader(std::declval<tasks::Dataset>(),
                                                         std::declval<du::DistributedSampler>(),
                                                         torch::data::DataLoaderOptions()));
   using Iterator = decltype(std::declval<Loader>()->begin());
 
   torch::Device device_;
+  tasks::StepGraph graph_;
   std::shared_ptr<tasks::Task> task_;
   tasks::Dataset data_;
   du::DistributedSampler sampler_;
@@ -86,7 +90,6 @@ class Training {
   tasks::Batch last_;
   std::shared_ptr<du::DistributedDataParallelImpl<tasks::Model>> model_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  std::unique_ptr<tasks::StepGraph> step_;
 };
 
 double milliseconds_of(int64_t steps, torch::Device device, const auto& step) {
@@ -167,9 +170,9 @@ void write_trace(Training& training, const std::string& file, torch::Device devi
 
 void run(int argc, char** argv, const step_time::Settings& settings,
          const std::filesystem::path& folder) {
-  auto options = tasks::parse_options(argc, argv, {.graphs = true});
+  auto options = tasks::parse_options(argc, argv);
   options.output = folder / "output";
-  if (!options.data) {
+  if (!options.data && options.task == "language_model") {
     options.data = folder / "text";
     many_words::write(*options.data, settings.vocabulary);
   }

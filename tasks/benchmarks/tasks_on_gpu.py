@@ -35,7 +35,7 @@ TASKS = {
                     peers=[[], ["--compile=default"]],
                     tiny=("base: laptop\nepochs: 1\nplanet_steps: 25\nplanet_held_out: 3\nembedding: 16\nlayers: 1\n",
                           ["--patch=4", "--embedding=16", "--heads=4", "--layers=1"])),
-    "summaries": dict(config="t5", batch=16, warm_up=38, steps=20, workers=2, copies=1,
+    "summaries": dict(config="t5", batch=16, warm_up=98, steps=20, workers=2, copies=1,
                       peers=[[], ["--compile=default"]],
                       tiny=("base: t5\nepochs: 1\nwidth: 16\nheads: 2\nhead_width: 8\nfeed_forward: 64\n"
                             "encoder_layers: 1\ndecoder_layers: 1\nvocabulary_size: 500\n",
@@ -121,7 +121,7 @@ def run_ours(task, what, data, *, more, a):
     output = a.cache / f"run-{task}-{time.monotonic_ns()}"
     call([a.build / "bin" / "solution_09", "--task", task, "--config", a.config_of(task, what, more), "--data", data,
           "--precision", a.precision, "--batch-size", a.batch_of(what), "--max-steps", skipped + a.steps_of(what) + 1,
-          "--monitor", "--output", output], environment(a))
+          "--fast", "--monitor", "--output", output], environment(a))
     call([a.build / "bin" / "checker", "monitor", output, "--csv", output / "csv"], environment(a))
     (table,) = output.glob("csv/**/steps.csv")
     rows = list(csv.DictReader(open(table)))[skipped:]

@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "distributed_utils/error.hpp"
+#include "graph/graph.hpp"
 #include "instrumentation/monitoring.hpp"
 #include "instrumentation/recording.hpp"
 #include "phases.hpp"
@@ -96,6 +97,7 @@ void apply(const Options& options) {
   if (options.deterministic) make_deterministic();
   if (options.products == Products::tf32) at::globalContext().setAllowTF32CuBLAS(true);
   torch::manual_seed(options.seed);
+  graph::remember(options);
   // Into a pipe or a job's log too, lines appear as they are printed, and a crash loses none.
   (void)std::setvbuf(stdout, nullptr, _IOLBF, 0);
   make_output_folder(options.output);

@@ -111,7 +111,23 @@ Input Input::clone() const {
 
 Target::Target(torch::Tensor tensor) : tensor_(std::move(tensor)), count_(tensor_.numel()) {}
 
-Target Target::to(torch::Device device) const { return {to_device(tensor_, device), count_}; }
+Target Target::counted_by(torch::Tensor count_on_device) const {
+  Target counted(tensor_, 0);
+  counted.count_on_device_ = std::move(count_on_device);
+  return counted;
+}
+
+Target Target::to(torch::Device device) const {
+  Target there(to_device(tensor_, device), count_);
+  there.count_on_device_ = count_on_device_;
+  return there;
+}
+
+Target Target::clone() const {
+  Target copy(tensor_.clone(), count_);
+  copy.count_on_device_ = count_on_device_;
+  return copy;
+}
 
 torch::Tensor new_tensor(at::IntArrayRef sizes, torch::Dtype type) {
   return at::empty(sizes, at::TensorOptions(type).pinned_memory(some_go_to_gpus));

@@ -35,12 +35,11 @@ std::vector<std::string_view> parts_of(const Entry& task) {
   return parts;
 }
 
-// The names become those of the task and of the trainer.
-void resolve_fast(Fast& fast, const Entry& task, const Abilities& abilities,
-                  const std::string& where) {
+// The names become those of the task.
+void resolve_fast(Fast& fast, const Entry& task, const std::string& where) {
   if (fast.all) {
     for (const auto& part : task.fast) fast.parts.emplace(part);
-    if (abilities.graphs) fast.parts.emplace("graph");
+    fast.parts.emplace("graph");
   }
   for (const auto& part : fast.parts) {
     if (part == "graph" || std::ranges::find(task.fast, part) != task.fast.end()) continue;
@@ -48,9 +47,6 @@ void resolve_fast(Fast& fast, const Entry& task, const Abilities& abilities,
         fmt::format("{}: '{}' is no part of {}; use all, none, or some of {} (with commas "
                     "between)",
                     where, part, task.name, fmt::join(parts_of(task), ", ")));
-  }
-  if (fast.has("graph") && !abilities.graphs) {
-    throw Error("--fast=graph: this trainer takes its steps one by one; leave graph out");
   }
 }
 
@@ -93,7 +89,7 @@ Options parse_options(std::span<const Row> table, int argc, const char* const* a
         "--precision: fp16 needs a loss that is scaled, and this trainer does not scale its loss; "
         "take bf16, or a trainer with a GradScaler");
   }
-  resolve_fast(options.fast, task, abilities, fast_from);
+  resolve_fast(options.fast, task, fast_from);
   return options;
 }
 

@@ -8,8 +8,10 @@
 #include "evaluation_loss.hpp"
 #include "evidence.hpp"
 #include "gradient_sizes.hpp"
+#include "graph/replays.hpp"
 #include "instrumentation/log.hpp"
 #include "instrumentation/monitoring.hpp"
+#include "instrumentation/pause.hpp"
 #include "instrumentation/recording.hpp"
 #include "memory_by_kind.hpp"
 #include "step_losses.hpp"
@@ -107,7 +109,9 @@ class Watch {
 Watch* watch = nullptr;  // leaked: seams are passed until the very end
 
 // Null where there is nothing to do.
-Watch* mine() { return watch != nullptr && watch->is_mine() ? watch : nullptr; }
+Watch* mine() {
+  return watch != nullptr && watch->is_mine() && !instrumentation::Pause::lives() ? watch : nullptr;
+}
 
 void end_evaluation(Watch& now) {
   if (!now.is_in(Phase::evaluation)) return;
@@ -191,11 +195,25 @@ void optimizer_ends() {
   if (Watch* now = mine()) now->enter(Phase::none);
 }
 
+void replay_begins(const torch::optim::Optimizer& optimizer) {
+  Watch* now = mine();
+  if (now == nullptr) return;
+  now->learning_rate = optimizer.param_groups().front().options().get_lr();
+  now->enter(Phase::none);
+}
+
 void step_ends(int64_t number, bool last, const Loss& loss) {
+  const graph::ReplayedStep replayed{.number = static_cast<uint64_t>(number),
+                                     .targets = static_cast<uint64_t>(loss.count),
+                                     .learning_rate = watch != nullptr ? watch->learning_rate : 0};
+  auto& replays = graph::Replays::of_process();
+  const bool is_replay = replays.wants_label();
+  if (is_replay) replays.label(replayed);
+  if (last) replays.finish();
   Watch* now = mine();
   if (now == nullptr) return;
   now->drop();
-  now->end_step(static_cast<uint64_t>(number), static_cast<uint64_t>(loss.count));
+  if (!is_replay) now->end_step(replayed.number, replayed.targets);
   if (monitoring::enabled()) record_loss(number, loss);
   now->begin_step(static_cast<uint64_t>(number) + 1);
   if (last) return;  // the next begins when it fetches

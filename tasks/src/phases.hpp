@@ -21,6 +21,8 @@ void optimizer_begins(const torch::optim::Optimizer& optimizer);
 void optimizer_ends();
 /// An optimizer step has ended, the `number`th from 1. last: nothing of its epoch comes after it.
 void step_ends(int64_t number, bool last, const Loss& loss);
+/// A CUDA graph is about to repeat a whole step, whose parts nobody sees.
+void replay_begins(const torch::optim::Optimizer& optimizer);
 void checkpoint_begins();
 void checkpoint_ends();
 

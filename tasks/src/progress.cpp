@@ -26,7 +26,8 @@ std::atomic<int64_t> epoch_of_process{0};
 }  // namespace
 
 Progress::Progress(const Options& options, size_t train_size)
-    : max_steps_(options.max_steps),
+    : graph_(options),
+      max_steps_(options.max_steps),
       world_size_(distributed_utils::get_world_size()),
       train_size_(static_cast<int64_t>(train_size)),
       draws_(distributed_utils::get_rank() == 0 && console::can_draw(STDERR_FILENO)) {

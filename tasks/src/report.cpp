@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 
 #include "console/terminal.hpp"
 #include "distributed_utils/peers.hpp"
@@ -47,6 +48,10 @@ int report(const std::exception& error) {
     distributed_utils::print0("{}", error.what());
     return 0;
   }
+  // The first to fail has the word: what lost_peers() breaks off makes other threads fail, too, and
+  // one of these would end the process.
+  static std::mutex speaking;
+  const std::lock_guard lock(speaking);
   const bool colors = console::has_colour(STDERR_FILENO);
   fmt::print(stderr, "{}error:{} {}\n", colors ? "\x1b[31m" : "", colors ? "\x1b[0m" : "",
              message(error));

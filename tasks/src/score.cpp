@@ -12,12 +12,18 @@ torch::Tensor Loss::mean() const {
   // backward() starts from here.
   if (instrumentation::recording::enabled()) instrumentation::recording::note_place();
   if (torch::GradMode::is_enabled()) phases::backward_begins();
-  return sum / count;
+  return count_on_device.defined() ? sum / count_on_device.to(sum.scalar_type()) : sum / count;
+}
+
+torch::Tensor Loss::targets() const {
+  if (count_on_device.defined()) return count_on_device.clone();
+  return at::full({}, static_cast<double>(count),
+                  sum.options().dtype(torch::kDouble).requires_grad(false));
 }
 
 torch::Tensor Loss::totals() const {
   const auto value = sum.detach().to(torch::kDouble);
-  const auto own = at::stack({value, at::full({}, count, value.options())});
+  const auto own = at::stack({value, targets()});
   return metrics.defined() ? at::cat({own, metrics.flatten()}) : own;
 }
 

@@ -11,6 +11,7 @@
 
 #include "evidence.hpp"
 #include "fetched.hpp"
+#include "graph/graph.hpp"
 #include "instrumentation/recording.hpp"
 #include "phases.hpp"
 
@@ -74,6 +75,7 @@ void convert_floating_point(Model& model, torch::Dtype type) {
 // Drawn in the type in which it trains: in fp64 53 random bits each, where 24 would make some
 // elements equal.
 std::shared_ptr<Model> Task::make_model() const {
+  graph::leave_default_stream();
   const DefaultType made_in(precision_);
   auto model = new_model();
   convert_floating_point(*model, precision_);
@@ -101,6 +103,7 @@ Schedule::Factor Task::schedule(int64_t /*total_steps*/) const { return {}; }
 
 Loss Task::loss(const torch::Tensor& output, const Target& target) const {
   auto loss = compute_loss(output, target);
+  loss.count_on_device = target.count_on_device();
   if (const auto count = static_cast<int64_t>(metrics().size()); count > 0) {
     loss.metrics = torch::GradMode::is_enabled()
                        ? at::zeros({count, 2}, loss.sum.options().dtype(torch::kDouble))

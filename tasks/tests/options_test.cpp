@@ -85,7 +85,7 @@ TEST(Options, PrecisionsAreOfParametersAndOfProducts) {
 
 TEST(Options, FastIsAllOrSomeOfTheTasksParts) {
   const auto of = [](std::vector<const char*> arguments) {
-    return parse(std::move(arguments), {.graphs = true}).fast.parts;
+    return parse(std::move(arguments)).fast.parts;
   };
   EXPECT_THAT(of({}), IsEmpty());
   EXPECT_THAT(of({"--fast", "--seed", "1"}), ElementsAre("graph", "loss", "norm"));
@@ -98,9 +98,6 @@ TEST(Options, FastIsAllOrSomeOfTheTasksParts) {
   EXPECT_THAT(error_of_arguments({"--fast=loss,all"}), HasSubstr("--fast: 'all'"));
   EXPECT_THAT(error_of_arguments({"--task", "weather", "--batch-size", "1", "--fast=loss"}),
               HasSubstr("no part of weather"));
-  // Who takes no graph gets all the rest, but not what it asked for by name.
-  EXPECT_THAT(parse({"--fast"}).fast.parts, ElementsAre("loss", "norm"));
-  EXPECT_THAT(error_of_arguments({"--fast=graph"}), HasSubstr("leave graph out"));
 }
 
 TEST(Options, OfAFileMayNameEverythingButItself) {

@@ -42,7 +42,9 @@ tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& opt
   auto totals = task.no_totals(device);  //@train.totals
 #endif
   for (auto& batch : loader) {  //@train.batches
-    const auto loss = train_step(task, model, optimizer, batch, device);  //@train.take_step
+    const auto loss = progress.take_step(batch, [&](const tasks::Batch& taken) {  //@train.take_step
+      return train_step(task, model, optimizer, taken, device);  //@train.take_step
+    });  //@train.take_step
     schedule.step();
     totals += loss.totals();  //@train.add
     if (!progress.step(loss)) break;  //@train.progress

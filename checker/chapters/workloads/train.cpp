@@ -13,8 +13,13 @@ using namespace distributed_utils;  //@using.distributed_utils
 namespace data = torch::data;  //@namespace.data
 
 // Takes one training step and returns the batch's loss.
+#if GRAD_SCALER
+tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer, GradScaler& scaler,
+                       const tasks::Batch& batch, torch::Device device) {
+#else
 tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
                        const tasks::Batch& batch, torch::Device device) {
+#endif
   const auto [input, target] = batch.to(device);
   optimizer.zero_grad();  //@train.zero_grad
   const auto output = model->forward(input);  //@train.forward
@@ -22,24 +27,44 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
   //@todo 24
 #if TARGET_MEAN
   // DistributedDataParallel averages over ranks, and these have unequally many targets.
-  auto targets = torch::full({}, double(loss.count), torch::dtype(torch::kDouble).device(device));  //@targets.make
+  auto targets = loss.targets();  //@targets.make
   all_reduce(targets, ReduceOp::AVG);  //@targets.reduce
-  (loss.sum / targets).backward();  //@train.backward
+  scaler.scale(loss.sum / targets).backward();  //@train.backward
+#else
+#if GRAD_SCALER
+  scaler.scale(loss.mean()).backward();  //@train.backward
 #else
   loss.mean().backward();  //@train.backward
 #endif
+#endif
+#if GRAD_SCALER
+  scaler.step(optimizer);  //@train.step
+  scaler.update();  //@train.step
+#else
   optimizer.step();  //@train.step
+#endif
   return loss;
 }
 
 // Trains for one epoch and returns its score: the mean loss per target.
 tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& optimizer,  //@train
+#if GRAD_SCALER
+                   GradScaler& scaler, tasks::Schedule& schedule, torch::Device device,  //@train
+                   tasks::Progress& progress, tasks::Checkpointing& checkpoints) {  //@train
+#else
                    tasks::Schedule& schedule, torch::Device device, tasks::Progress& progress,  //@train
                    tasks::Checkpointing& checkpoints) {  //@train
+#endif
   model->train();
   auto totals = checkpoints.begin_epoch(task.no_totals(device));
   for (auto& batch : loader) {  //@train.batches
-    const auto loss = train_step(task, model, optimizer, batch, device);  //@train.take_step
+    const auto loss = progress.take_step(batch, [&](const tasks::Batch& taken) {  //@train.take_step
+#if GRAD_SCALER
+      return train_step(task, model, optimizer, scaler, taken, device);  //@train.take_step
+#else
+      return train_step(task, model, optimizer, taken, device);  //@train.take_step
+#endif
+    });  //@train.take_step
     schedule.step();  //@train.schedule
     totals += loss.totals();  //@train.add
     if (!progress.step(loss)) break;  //@train.progress
@@ -64,7 +89,11 @@ tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch:
 }
 
 int main(int argc, char** argv) try {  //@main
+#if GRAD_SCALER
+  const auto options = tasks::parse_options(argc, argv, {.checkpoints = true, .scales = true});
+#else
   const auto options = tasks::parse_options(argc, argv, {.checkpoints = true});
+#endif
   tasks::apply(options);  //@apply_options
 
   const auto [rank, local_rank, world_size, device] =  //@setup
@@ -106,6 +135,13 @@ int main(int argc, char** argv) try {  //@main
   const auto optimizer = task->make_optimizer(model->parameters());  //@optimizer
 #endif
 
+#if GRAD_SCALER
+  // With --precision fp16 the loss is scaled, as with Python's torch.amp.GradScaler. Otherwise the
+  // scaler changes nothing.
+  GradScaler scaler({.enabled = options.products == tasks::Products::fp16, .agree = false});
+  checkpoints.keep(scaler);
+
+#endif
   tasks::Progress progress(options, *train_set.size());  //@progress
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());  //@schedule
   tasks::Score best;  //@best_loss
@@ -114,7 +150,12 @@ int main(int argc, char** argv) try {  //@main
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {  //@epochs
     train_sampler.set_epoch(epoch);  //@set_epoch
     const auto trained =  //@train_loss
+#if GRAD_SCALER
+        train(*task, model, *train_loader, *optimizer, scaler, *schedule, device, progress,  //@train_loss
+              checkpoints);  //@train_loss
+#else
         train(*task, model, *train_loader, *optimizer, *schedule, device, progress, checkpoints);  //@train_loss
+#endif
     //@todo 23
 #if BUFFERS
     synchronize_buffers(*model);  //@synchronize

@@ -53,7 +53,7 @@ double waiting_share(const RankRecord& record) {
 RankFigures figures_of_rank(const RankRecord& record) {
   RankFigures figures;
   figures.rank = record.rank();
-  double time = 0, targets = 0, collectives = 0;
+  double time = 0, seen = 0, targets = 0, collectives = 0;
   std::vector<double> durations;
   durations.reserve(record.steps.size());
   for (const auto& step : record.steps) {
@@ -62,8 +62,15 @@ RankFigures figures_of_rank(const RankRecord& record) {
     targets += step.targets;
     collectives += step.collectives;
     for (size_t i = 0; i < kStepPhases; ++i) figures.shares[i] += step.phases[i];
+    if (step.is_replay()) {
+      ++figures.replays;
+    } else {
+      seen += step.duration();
+    }
   }
-  for (auto& share : figures.shares) share = ratio(share, time);
+  for (size_t i = 0; i < kStepPhases; ++i) {
+    figures.shares[i] = ratio(figures.shares[i], i == 0 ? time : seen);
+  }
   if (tells_times(record)) figures.collectives = ratio(collectives, time);
   figures.tokens_per_second = ratio(targets, time);
   figures.targets_per_step = ratio(targets, static_cast<double>(record.steps.size()));
@@ -253,6 +260,12 @@ void add_evaluations(const Run& run, Figures& figures) {
 
 }  // namespace
 
+std::string replays_in_words(const Figures& figures) {
+  return "repeats " + std::to_string(figures.replays) +
+         " of the steps; their times are the GPU's, and forward, backward and optimizer are shares "
+         "of the other steps";
+}
+
 bool tells_times(const RankRecord& record) {
   return !record.device.starts_with("cuda") ||
          std::ranges::any_of(record.collectives, [](const auto& call) { return call.on_gpu > 0; });
@@ -265,6 +278,7 @@ Figures figures_of(const Run& run) {
   for (const auto& record : run.ranks) {
     figures.ranks.push_back(figures_of_rank(record));
     figures.steps = std::max(figures.steps, record.steps.size());
+    figures.replays = std::max(figures.replays, figures.ranks.back().replays);
     figures.tokens_per_second += figures.ranks.back().tokens_per_second;
     if (!record.steps.empty()) durations.push_back(figures.ranks.back().step_time);
   }

@@ -12,8 +12,10 @@ namespace checker::monitor {
 
 struct RankFigures {
   uint32_t rank = 0;
-  double step_time = 0;                      ///< median, seconds
-  std::array<double, kStepPhases> shares{};  ///< of the time in steps, by phase
+  double step_time = 0;  ///< median, seconds
+  /// Of the time in steps, by phase: data of all steps, the others of those that are no replays.
+  std::array<double, kStepPhases> shares{};
+  size_t replays = 0;  ///< steps that a CUDA graph repeated
   /// Share of the time in steps in which at least one was under way; on GPUs known only if their
   /// kernels were timed.
   std::optional<double> collectives;
@@ -65,6 +67,7 @@ struct EvaluationFigures {
 struct Figures {
   double duration = 0;
   size_t steps = 0;              ///< of the rank that did the most
+  size_t replays = 0;            ///< those that a CUDA graph repeated, of the rank with the most
   double step_time = 0;          ///< median over all ranks, seconds
   double tokens_per_second = 0;  ///< of all ranks together
   size_t compared = 0;           ///< collectives that all ranks of their group recorded
@@ -79,6 +82,9 @@ struct Figures {
 };
 
 Figures figures_of(const Run& run);
+
+/// "repeats 1985 of the steps; ...": where a CUDA graph does, whose inside nobody sees.
+std::string replays_in_words(const Figures& figures);
 
 /// Whether it is known how long its collectives took. A host runs ahead of its GPU: there, the time
 /// from a call to its end says nothing, and kernels must have been timed.

@@ -101,6 +101,7 @@ void add_shares(pugi::xml_node page, const Run& run, const Figures& figures) {
            "the phase that waits for it seems long. Ends of collectives on GPUs are known to 2 ms; "
            "how long they ran, and who comes late, where TORCH_NCCL_ENABLE_TIMING=1 was set, which "
            "costs some of the overlap.");
+  if (figures.replays > 0) add_text(note, " A CUDA graph " + replays_in_words(figures) + ".");
 }
 
 void add_communication(pugi::xml_node page, const Figures& figures) {

@@ -39,6 +39,9 @@ struct Step {
   float learning_rate = 0;
 
   double duration() const { return end - begin; }
+  /// A CUDA graph repeated it: its times are the GPU's, and nobody saw its phases but for the wait
+  /// for data.
+  bool is_replay() const { return phases[1] == 0 && phases[2] == 0 && phases[3] == 0; }
 };
 
 struct Span {

@@ -31,6 +31,8 @@ double mean_of(const Figures& figures, Value value) {
   return count > 0 ? sum / count : 0;
 }
 
+bool is_mostly_replays(const Figures& figures) { return 2 * figures.replays > figures.steps; }
+
 void idle_gpus(const Run& run, const Figures& figures, Sentences& say) {
   size_t known = 0, idle = 0;
   for (const auto& gpu : figures.gpus) {
@@ -58,10 +60,13 @@ void short_of_work(const Run& run, const Figures& figures, Sentences& say) {
     used += 1;
   }
   if (used == 0 || sum / used >= kShortOfWork || !run.on_gpus()) return;
+  // Of what a graph repeats the GPU's own times are known: see data().
+  if (is_mostly_replays(figures)) return;
   say.push_back({"gpus_short_of_work",
                  "The GPUs in use are busy " + shown_share(sum / used) +
                      " of the time; the rest of it they wait for the host.",
-                 "A larger --batch-size gives each of them more to do at a time.",
+                 "A larger --batch-size gives each of them more to do at a time. --fast makes most "
+                 "steps one CUDA graph, which costs the host little.",
                  0.9 * (1 - sum / used)});
 }
 
@@ -187,6 +192,13 @@ void nothing(const Figures& figures, Sentences& say) {
   if (figures.steps == 0) {
     say.push_back({"no_steps", "No step was recorded, so there is nothing to say of its time.",
                    "Train with --max-steps 100, say.", 0});
+    return;
+  }
+  if (is_mostly_replays(figures)) {
+    say.push_back(
+        {"nothing_stands_out",
+         "Nothing stands out: the GPU computes one step after the other, as a CUDA graph.",
+         "What is left to gain is in the model's own arithmetic.", 0});
     return;
   }
   const double share =

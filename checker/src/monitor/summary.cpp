@@ -44,6 +44,7 @@ std::vector<std::string> to_lines(const Run& run, const Figures& figures, const 
   if (figures.steps > 0) {
     lines.push_back(row("steps", std::to_string(figures.steps) + ", " +
                                      shown_seconds(figures.step_time) + " each (median)"));
+    if (figures.replays > 0) lines.push_back(row("CUDA graph", replays_in_words(figures)));
     lines.push_back(
         row("speed", shown_count(figures.tokens_per_second) + " tokens/s, all ranks together"));
   }

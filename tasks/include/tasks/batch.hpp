@@ -43,12 +43,19 @@ class Target {
   const torch::Tensor& tensor() const { return tensor_; }
   int64_t count() const { return count_; }
 
+  /// Where a CUDA graph is captured for batches of different numbers of targets: the number as a
+  /// double on the device, where the graph finds that of each batch. Then count() is 0. Elsewhere
+  /// it is undefined.
+  const torch::Tensor& count_on_device() const { return count_on_device_; }
+  Target counted_by(torch::Tensor count_on_device) const;
+
   Target to(torch::Device device) const;
-  Target clone() const { return {tensor_.clone(), count_}; }
+  Target clone() const;
 
  private:
   torch::Tensor tensor_;
   int64_t count_ = 0;
+  torch::Tensor count_on_device_;
 };
 
 /// Memory for what a batch holds. Once batches go to a GPU, it is pinned: the GPU then copies from

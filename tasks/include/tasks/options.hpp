@@ -60,7 +60,6 @@ struct Options {
 /// What a trainer does beside training.
 struct Abilities {
   bool checkpoints = false;  ///< it has a Checkpointing (see checkpointing.hpp)
-  bool graphs = false;       ///< its steps are a StepGraph's (see step_graph.hpp)
   bool scales = false;       ///< it has a GradScaler, without which nothing is trained in fp16
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "tasks/options.hpp"
+#include "tasks/step_graph.hpp"
 #include "tasks/task.hpp"
 
 namespace tasks {
@@ -21,6 +22,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// Takes a training step, on a batch that it moves to its device itself, and returns its loss.
+  /// With --fast on a GPU most steps are a CUDA graph's: see step_graph.hpp.
+  Loss take_step(const Batch& batch, const StepGraph::Step& step) {
+    return graph_.take(batch, step);
+  }
   /// To be called after every optimizer step. False once max_steps are done: leave the loop.
   bool step(const Loss& loss);
   /// Tells the checker and the monitor what an epoch came to. Every rank calls it; it prints
@@ -52,6 +58,7 @@ class Progress {
   void draw(const Loss& loss);
   void clear();
 
+  StepGraph graph_;
   int64_t max_steps_;
   int64_t world_size_;
   int64_t train_size_;

@@ -19,7 +19,11 @@ struct Loss {
   /// double [metrics, 2], each row a sum and a count; zeros while gradients are on, since only
   /// evaluation measures. Undefined for a task without metrics.
   torch::Tensor metrics = {};
+  /// As Target's, whose loss this is.
+  torch::Tensor count_on_device = {};
 
+  /// How many targets the sum has, as a double on its device: what an all_reduce takes.
+  torch::Tensor targets() const;
   /// The mean loss per target: what backward() starts from.
   torch::Tensor mean() const;
   /// {sum, count, and each metric's sum and count} as doubles on the loss's device, detached: what

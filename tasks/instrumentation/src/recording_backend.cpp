@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "calls.hpp"
+#include "instrumentation/pause.hpp"
 #include "instrumentation/recording.hpp"
 #include "observed_work.hpp"
 
@@ -166,6 +167,7 @@ class RecordingBackend : public c10d::Backend {
 
  private:
   CallId issue(const RecordedCall& call, const Tensors& tensors) {
+    if (Pause::lives()) return {};
     return record_issued(*group_, call, tensors, on_gpu_);
   }
 
@@ -175,7 +177,7 @@ class RecordingBackend : public c10d::Backend {
   WorkPtr follow(CallId call, Invoke invoke) {
     const at::DisableRecordFunctionGuard unannounced;
     WorkPtr work = invoke();
-    if (!work) return work;  // within a coalesced block
+    if (!work || Pause::lives()) return work;  // within a coalesced block there is none
     const bool told = record_end_of(work, call, on_gpu_);
     if (told && !recording::enabled()) return work;
     return c10::make_intrusive<ObservedWork>(std::move(work), call, told);
