@@ -22,6 +22,7 @@
 #include "distributed_utils/save.hpp"
 #include "distributed_utils/self_synchronized.hpp"
 #include "distributed_utils/setup.hpp"
+#include "distributed_utils/sharded_model.hpp"
 #include "distributed_utils/stop_signal.hpp"
 #include "distributed_utils/sync_batch_norm.hpp"
 #include "distributed_utils/work.hpp"

@@ -72,7 +72,10 @@ SafetensorsFile::SafetensorsFile(std::filesystem::path path)
     const json header = json::parse(text);
     if (!header.is_object()) fail_at(path_, "its header is no JSON object");
     for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") continue;
+      if (name == "__metadata__") {
+        metadata_ = entry.get<std::map<std::string, std::string>>();
+        continue;
+      }
       entries_.emplace(
           name, checked_entry(name, scalar_type(path_, entry.at("dtype").get<std::string>()),
                               entry.at("shape").get<std::vector<int64_t>>(),
@@ -125,6 +128,11 @@ std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> result;
   for (const auto& [name, entry] : entries_) result.push_back(name);
   return result;
+}
+
+TensorHead SafetensorsFile::head(const std::string& name) const {
+  const Entry& entry = entries_.at(name);
+  return {name, entry.type, entry.shape};
 }
 
 void SafetensorsFile::read_bytes(const std::string& name, uint64_t begin, char* to, uint64_t size) {
