@@ -31,7 +31,8 @@ std::map<std::string, std::vector<int64_t>> offsets_in(const fs::path& path,
   const auto found = file.metadata().find(kShardingInfo);
   try {
     if (found != file.metadata().end()) {
-      for (const auto& [name, entry] : json::parse(found->second).items()) {
+      const json info = json::parse(found->second);
+      for (const auto& [name, entry] : info.items()) {
         for (const auto& offset : entry.at(kSavedOffsets)) {
           if (!offset.is_number_integer()) fail_at(path, "its DCP_SHARDING_INFO is damaged");
         }
