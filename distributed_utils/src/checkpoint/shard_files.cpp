@@ -9,6 +9,7 @@
 
 #include "files/file_error.hpp"
 #include "files/safetensors_format.hpp"
+#include "files/whole_numbers.hpp"
 
 namespace distributed_utils::detail {
 namespace {
@@ -33,10 +34,7 @@ std::map<std::string, std::vector<int64_t>> offsets_in(const fs::path& path,
     if (found != file.metadata().end()) {
       const json info = json::parse(found->second);
       for (const auto& [name, entry] : info.items()) {
-        for (const auto& offset : entry.at(kSavedOffsets)) {
-          if (!offset.is_number_integer()) fail_at(path, "its DCP_SHARDING_INFO is damaged");
-        }
-        result.emplace(name, entry.at(kSavedOffsets).get<std::vector<int64_t>>());
+        result.emplace(name, whole_numbers(path, entry.at(kSavedOffsets), "the begin of " + name));
       }
     } else {
       for (const auto& name : file.names()) {

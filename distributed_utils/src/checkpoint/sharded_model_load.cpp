@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -132,10 +133,20 @@ void check_type(const fs::path& folder, const SavedTensors& saved, const std::st
                               c10::toString(saved_type)));
 }
 
-void check_types(const fs::path& folder, const SavedTensors& saved,
-                 const std::vector<Placement>& pieces) {
+void check_pieces(const fs::path& folder, const SavedTensors& saved,
+                  const std::vector<Placement>& pieces) {
   for (const auto& piece : pieces) {
-    if (saved.shape_of(piece.name) != nullptr) check_type(folder, saved, piece.name, piece.tensor);
+    const auto* shape = saved.shape_of(piece.name);
+    if (shape == nullptr) continue;  // prepare_load refuses it
+    if (*shape != piece.global_shape) {
+      detail::fail_at(
+          folder,
+          fmt::format("'{}' has shape [{}] in its files, the model's has [{}]. Fix: use the "
+                      "configuration it was trained with, or bring back the file of its "
+                      "last rows, if that is missing",
+                      piece.name, fmt::join(*shape, ", "), fmt::join(piece.global_shape, ", ")));
+    }
+    check_type(folder, saved, piece.name, piece.tensor);
   }
 }
 
@@ -160,7 +171,7 @@ void load_shards(torch::nn::Module& model, torch::optim::Optimizer* optimizer,
   std::function<void()> load_optimizer = [] {};
   detail::together(group, [&] {
     SavedTensors saved = saved_in(folder, files, /*optimizer=*/false);
-    check_types(folder, saved, pieces);
+    check_pieces(folder, saved, pieces);
     load_model =
         detail::prepare_load(model, detail::read_pieces(saved, pieces, names, folder), folder);
     if (optimizer != nullptr) {

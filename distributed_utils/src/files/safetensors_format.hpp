@@ -1,7 +1,6 @@
 #pragma once
 #include <c10/core/ScalarType.h>
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -62,7 +61,7 @@ class SafetensorsFile {
   };
 
   Entry checked_entry(const std::string& name, at::ScalarType type, std::vector<int64_t> shape,
-                      const std::array<uint64_t, 2>& bytes, uint64_t data_begin,
+                      const std::vector<int64_t>& bytes, uint64_t data_begin,
                       uint64_t data_size) const;
   void check_all_is_named(uint64_t data_begin, uint64_t file_size) const;
   void read_bytes(const std::string& name, uint64_t begin, char* to, uint64_t size);

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 import torch
+import torch._dynamo  # which every rank would load for itself
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 import torch.multiprocessing as mp
