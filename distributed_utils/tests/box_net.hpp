@@ -1,12 +1,16 @@
 #pragma once
 /// A model of which each rank holds boxes: FSDP cuts rows, tensor parallelism columns too.
+#include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cut_net.hpp"
+#include "distributed_utils/optimizer_state.hpp"
 #include "distributed_utils/placement.hpp"
+#include "distributed_utils/save.hpp"
 
 /// Ranks in rows and columns: rank 5 of 3 x 2 is in row 2 and column 1.
 struct Grid {
@@ -90,6 +94,26 @@ struct BoxRun {
   void train(int first, int last) {
     for (int step = first; step < last; ++step) net.train_step(optimizer, step + 1);
   }
+
+  /// It is, to the bit, this rank's part of what one rank alone has made.
+  void expect_part_of(const BoxRun& serial) const {
+    using namespace distributed_utils;
+    const auto state = optimizer_state_dict(optimizer, net);
+    const auto whole_state = optimizer_state_dict(serial.optimizer, serial.net);
+    const auto whole = state_dict(serial.net);
+    for (const auto& piece : net.pieces) {
+      EXPECT_TRUE(torch::equal(piece.tensor, CutNet::part(whole.at(piece.name), piece)))
+          << piece.name;
+      if (!piece.tensor.requires_grad()) continue;
+      for (const std::string field : {"exp_avg.", "exp_avg_sq."}) {
+        EXPECT_TRUE(torch::equal(state.at(field + piece.name),
+                                 CutNet::part(whole_state.at(field + piece.name), piece)))
+            << field << piece.name;
+      }
+    }
+    EXPECT_TRUE(torch::equal(state.at("step.box.scale"), whole_state.at("step.box.scale")));
+  }
+
   BoxNet net;
   torch::optim::AdamW optimizer;
 };

@@ -4,10 +4,11 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include <numeric>
+
 #include "box_net.hpp"
 #include "distributed_utils/collectives.hpp"
 #include "distributed_utils/error.hpp"
-#include "distributed_utils/optimizer_state.hpp"
 #include "distributed_utils/save.hpp"
 #include "distributed_utils/setup.hpp"
 #include "files/safetensors_format.hpp"
@@ -34,24 +35,6 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// The run is, to the bit, the part of one that a single rank has made.
-void expect_as_serial(const BoxRun& run, const BoxRun& serial, const std::string& when) {
-  const auto state = optimizer_state_dict(run.optimizer, run.net);
-  const auto whole_state = optimizer_state_dict(serial.optimizer, serial.net);
-  const auto whole = state_dict(serial.net);
-  for (const auto& piece : run.net.pieces) {
-    EXPECT_TRUE(torch::equal(piece.tensor, CutNet::part(whole.at(piece.name), piece)))
-        << piece.name << when;
-    for (const std::string field : {"exp_avg.", "exp_avg_sq."}) {
-      if (!piece.tensor.requires_grad()) continue;
-      EXPECT_TRUE(torch::equal(state.at(field + piece.name),
-                               CutNet::part(whole_state.at(field + piece.name), piece)))
-          << field << piece.name << when;
-    }
-  }
-  EXPECT_TRUE(torch::equal(state.at("step.box.scale"), whole_state.at("step.box.scale"))) << when;
-}
-
 /// Loads into a model and an optimizer that have other values, and goes on.
 void expect_loaded(const fs::path& folder, const Grid& grid, const Group& group) {
   BoxRun run(get_rank(group), grid);
@@ -59,11 +42,10 @@ void expect_loaded(const fs::path& folder, const Grid& grid, const Group& group)
   load_sharded_model(run.net, run.optimizer, folder, group);
   BoxRun serial(0, {});
   serial.train(0, kBefore);
-  const std::string how = " by " + std::to_string(grid.rows) + " x " + std::to_string(grid.columns);
-  expect_as_serial(run, serial, how + ", loaded");
+  run.expect_part_of(serial);
   run.train(kBefore, kBefore + kAfter);
   serial.train(kBefore, kBefore + kAfter);
-  expect_as_serial(run, serial, how + ", later");
+  run.expect_part_of(serial);
 }
 
 // One launch for all: what a group of the first ranks saves is loaded by others.
@@ -89,6 +71,7 @@ TEST(ShardedModel, SavedByFourIsLoadedByAnyNumberWithoutADifference) {
                                Grid{6, 1}, Grid{3, 2}, Grid{2, 3}}) {
         const auto group = first.find(grid.ranks());
         if (group == first.end()) continue;
+        SCOPED_TRACE(std::to_string(grid.rows) + " x " + std::to_string(grid.columns));
         expect_loaded(folder, grid, group->second);
         ++loaded;
       }

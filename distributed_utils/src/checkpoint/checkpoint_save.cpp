@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "checkpoint/announced.hpp"
 #include "checkpoint/checkpoint_directory.hpp"
 #include "checkpoint/checkpoint_files.hpp"
+#include "checkpoint/cover.hpp"
 #include "checkpoint/generator_state.hpp"
 #include "checkpoint/pieces.hpp"
 #include "checkpoint/saved_tensors.hpp"
@@ -51,6 +53,18 @@ std::vector<FileEntry> write_pieces(const std::filesystem::path& folder, const s
     files.push_back(detail::write_tensors(folder, detail::part_file(name, rank), parts));
   }
   return files;
+}
+
+/// Throws Error unless the files hold each tensor of model and optimizer once. Names are the
+/// model's or the optimizer's, so each is looked at by itself.
+void check_whole(const std::filesystem::path& folder, const std::vector<FileEntry>& files) {
+  for (const std::string_view of : {"model", "optimizer"}) {
+    std::vector<FileEntry> chosen;
+    for (const auto& file : files) {
+      if (file.name.starts_with(of)) chosen.push_back(file);
+    }
+    detail::check_cover(folder, chosen);
+  }
 }
 
 }  // namespace
@@ -100,6 +114,7 @@ void Checkpoints::save(int64_t step, torch::nn::Module& model,
   };
   const auto commit = [&] {
     if (rank == 0) {
+      check_whole(directory_ / detail::checkpoint_name(step), manifest.files);
       detail::write_manifest(folder, manifest);
       detail::commit_checkpoint(directory_, step);
     }
