@@ -32,6 +32,10 @@ TEST(Block, HooksRunAroundForwardInTheOrderOfTheirRegistration) {
     block.note("after 1");
     return output;
   });
+  block.register_forward_input_hook([&](const Tensor& input) {
+    EXPECT_EQ(input.item<float>(), 2);
+    block.note("input");
+  });
   block.register_forward_pre_hook([&] { block.note("before 1"); });
   block.register_forward_pre_hook([&] { block.note("before 2"); });
   block.register_forward_hook([&](Tensor output) {
@@ -39,7 +43,8 @@ TEST(Block, HooksRunAroundForwardInTheOrderOfTheirRegistration) {
     return output;
   });
   EXPECT_EQ(block(torch::full({}, 2.0)).item<float>(), 6);
-  EXPECT_THAT(block.events, ElementsAre("before 1", "before 2", "forward", "after 1", "after 2"));
+  EXPECT_THAT(block.events,
+              ElementsAre("before 1", "before 2", "input", "forward", "after 1", "after 2"));
 }
 
 TEST(Block, AHookMayReplaceTheOutput) {
@@ -94,6 +99,8 @@ TEST(Block, OfAModelIsFoundByItsNameAndParameters) {
 TEST(Block, AnEmptyHookIsAnError) {
   Times block;
   EXPECT_THAT([&] { block.register_forward_pre_hook({}); },
+              ThrowsMessage<Error>(HasSubstr("empty")));
+  EXPECT_THAT([&] { block.register_forward_input_hook({}); },
               ThrowsMessage<Error>(HasSubstr("empty")));
   EXPECT_THAT([&] { block.register_forward_hook({}); }, ThrowsMessage<Error>(HasSubstr("empty")));
 }

@@ -22,7 +22,8 @@ struct NetShape {
 };
 
 constexpr int64_t kWidth = 5;
-constexpr int kRows = 2;  ///< of each rank and step
+constexpr double kClose = 1e-12;  ///< of sums in another order
+constexpr int kRows = 2;          ///< of each rank and step
 
 struct Layer : Block {
   explicit Layer(const NetShape& shape)

@@ -12,7 +12,7 @@ using torch::Tensor;
 
 // AdamW divides by the gradient's own size, so that its last bits count for more, and so do those
 // of sums of many.
-constexpr double kTolerance = 1e-12, kLooseTolerance = 1e-9;
+constexpr double kLoose = 1e-9;
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(bool adam,
                                                         const std::vector<Tensor>& parameters) {
@@ -42,7 +42,7 @@ void train_beside_twin(const World& world, Case what) {
   const auto model = FullyShardedDataParallel(net, what.options);
   const auto optimizer = make_optimizer(what.adam, model->parameters());
   const auto twin_optimizer = make_optimizer(what.adam, twin->parameters());
-  const double tolerance = what.adam || what.shape.hidden > 1000 ? kLooseTolerance : kTolerance;
+  const double tolerance = what.adam || what.shape.hidden > 1000 ? kLoose : kClose;
   for (int step = 0; step < 5; ++step) {
     optimizer->zero_grad();
     twin_optimizer->zero_grad();

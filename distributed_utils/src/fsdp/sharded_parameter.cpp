@@ -24,11 +24,12 @@ at::Tensor shaped(const at::Tensor& flat, const std::vector<int64_t>& sizes) {
   return flat.narrow(0, 0, c10::multiply_integers(sizes)).view(sizes);
 }
 
-/// A storage that throws these words when it is read or written.
-c10::Storage speaking_storage(c10::Device device, const std::string& words) {
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), 0,
-                                                       c10::DataPtr(nullptr, device), nullptr,
-                                                       /*resizable=*/false);
+/// A storage that throws these words when it is read or written. It says that it is as large as the
+/// other, so that views can be made, which linear layers do first.
+c10::Storage speaking_storage(const c10::Storage& other, const std::string& words) {
+  auto storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), other.nbytes(), c10::DataPtr(nullptr, other.device()),
+      nullptr, /*resizable=*/false);
   storage->release_data_and_set_meta_custom_data_ptr_error_msg_(words);
   return c10::Storage(std::move(storage));
 }
@@ -83,7 +84,7 @@ ShardedParameter::ShardedParameter(std::string name, at::Tensor whole, const Sha
   const bool is_trained = whole_.requires_grad();
   whole_.set_data(padded_.narrow(0, 0, rows));
   whole_.set_requires_grad(is_trained);
-  stand_in_ = speaking_storage(whole_.device(), words_for(name_));
+  stand_in_ = speaking_storage(padded_.storage(), words_for(name_));
   release();
 }
 
