@@ -147,7 +147,7 @@ TEST(ShardedFsdp, SavedByFourIsLoadedAndResumedByAnyNumberWithoutADifference) {
   });
 }
 
-TEST(ShardedFsdp, IsLoadedWhileItIsWholeAndComputesWithWhatWasLoaded) {
+TEST(ShardedFsdp, ComputesWithWhatWasLoadedWhileItWasWhole) {
   ranks::run(2, [] {
     const World world = setup();
     const auto folder = ranks::shared_folder() / "model";
@@ -156,9 +156,15 @@ TEST(ShardedFsdp, IsLoadedWhileItIsWholeAndComputesWithWhatWasLoaded) {
     save_sharded_model(*first.model, folder);
     const torch::NoGradGuard no_grad;
     const Tensor wanted = first.model->forward(rows);
-    second.model->unshard();
     second.model->forward(rows);
+    second.model->unshard();
     load_sharded_model(*second.model, folder);
+    EXPECT_TRUE(torch::equal(second.model->forward(rows), wanted));
+    {
+      const auto whole = second.model->summon_full_params();
+      load_sharded_model(*second.model, folder);
+      EXPECT_THROW(second.model->forward(rows), c10::Error) << "they are those of before";
+    }
     EXPECT_TRUE(torch::equal(second.model->forward(rows), wanted));
     destroy_process_group();
   });

@@ -120,6 +120,9 @@ class FullyShardedDataParallelBase : public torch::nn::Module, public Placed {
   /// The shards, where they lie in the whole model, and the buffers.
   std::vector<Placement> placements() const override;
 
+  /// Frees whole parameters, be they gathered ahead or summoned: they are those of before.
+  void pieces_were_loaded() override { reshard(); }
+
   std::shared_ptr<torch::nn::Module> wrapped_module() const { return wrapped_; }
 
  protected:

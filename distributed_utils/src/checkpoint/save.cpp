@@ -30,6 +30,14 @@ void save0(const torch::nn::Module& module, const std::filesystem::path& path, c
   if (writes) save_file(state_dict(module), path);
 }
 
+namespace {
+
+void tell_loaded(torch::nn::Module& module) {
+  if (auto* placed = dynamic_cast<Placed*>(&module)) placed->pieces_were_loaded();
+}
+
+}  // namespace
+
 std::function<void()> detail::prepare_load(torch::nn::Module& module, StateDict from,
                                            const std::filesystem::path& path) {
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // to, from
@@ -50,10 +58,12 @@ std::function<void()> detail::prepare_load(torch::nn::Module& module, StateDict 
                     "was saved from the same model and configuration.",
                     path.string(), from.begin()->first));
   }
-  return [copies = std::move(copies)] {
+  return [copies = std::move(copies), &module] {
     const torch::NoGradGuard no_grad;
     // The tensors share the module's memory, so copying into them is loading.
     for (const auto& [to, saved] : copies) to.copy_(saved);
+    for (const auto& part : module.modules(/*include_self=*/false)) tell_loaded(*part);
+    tell_loaded(module);
   };
 }
 
