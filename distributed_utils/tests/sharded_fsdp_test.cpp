@@ -23,11 +23,12 @@ constexpr int kMostRanks = 6;  // each number of ranks in use shares the rows of
 
 /// A sharded run of a group, whose weights depend on the seed.
 struct ShardedRun {
-  explicit ShardedRun(const Group& its_group, int seed = 5)
+  explicit ShardedRun(const Group& its_group, int seed = 5, const NetShape& shape = {},
+                      const Group& replicas = {})
       : group(its_group),
-        net(make_net({}, torch::kDouble, seed)),
-        model(net, {.group = group, .units = net->units}),
-        optimizer(model->parameters(), torch::optim::AdamWOptions(1e-2)) {}
+        net(make_net(shape, torch::kDouble, seed)),
+        model(net, {.group = group, .replicate_group = replicas, .units = net->units}),
+        optimizer(each_once(model->parameters()), torch::optim::AdamWOptions(1e-2)) {}
 
   void train(int first, int last) {
     const int64_t own = int64_t{kRows} * kMostRanks / get_world_size(group);
@@ -143,6 +144,54 @@ TEST(ShardedFsdp, SavedByFourIsLoadedAndResumedByAnyNumberWithoutADifference) {
         if (size == 4) expect_same(run.pieces(), later);
       }
     }
+    destroy_process_group();
+  });
+}
+
+TEST(ShardedFsdp, WithTiedFrozenAndUnusedParametersComesBack) {
+  ranks::run(2, [] {
+    setup();
+    const auto folder = ranks::shared_folder() / "model";
+    for (const NetShape& shape :
+         {NetShape{.tied = true}, NetShape{.frozen = true}, NetShape{.unused = true}}) {
+      ShardedRun saved({}, 5, shape), loaded({}, 6, shape);
+      saved.train(0, 2);
+      save_sharded_model(*saved.model, saved.optimizer, folder);
+      load_sharded_model(*loaded.model, loaded.optimizer, folder);
+      expect_same(loaded.pieces(), saved.pieces());
+      saved.train(2, 3);
+      loaded.train(2, 3);
+      expect_same(loaded.pieces(), saved.pieces());
+      barrier();
+    }
+    destroy_process_group();
+  });
+}
+
+TEST(ShardedFsdp, OfReplicasIsWrittenOnceAndLoadedWithoutThem) {
+  ranks::run(4, [] {
+    setup();
+    const auto folder = ranks::shared_folder() / "model";
+    const auto among = [](const std::vector<std::vector<int>>& all) {
+      Group own;
+      for (const auto& members : all) {
+        if (const auto group = new_group(members)) own = *group;
+      }
+      return own;
+    };
+    const Group shards = among({{0, 1}, {2, 3}}), replicas = among({{0, 2}, {1, 3}});
+    ShardedRun saved(shards, 5, {}, replicas);
+    saved.train(0, 1);
+    save_sharded_model(*saved.model, saved.optimizer, folder);
+    EXPECT_TRUE(std::filesystem::exists(folder / "shard-00002-model-00001-of-00001.safetensors"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "shard-00003-model-00001-of-00001.safetensors"));
+    ShardedRun again(shards, 6, {}, replicas), flat({}, 7);
+    load_sharded_model(*again.model, again.optimizer, folder);
+    expect_same(again.pieces(), saved.pieces());
+    load_sharded_model(*flat.model, flat.optimizer, folder);
+    save_sharded_model(*flat.model, flat.optimizer, folder);
+    load_sharded_model(*again.model, again.optimizer, folder);
+    expect_same(again.pieces(), saved.pieces());
     destroy_process_group();
   });
 }
