@@ -144,6 +144,17 @@ TEST(ShardedModelRefusals, PiecesThatDoNotMakeTheWholeAreNotSaved) {
   });
 }
 
+TEST(ShardedModelRefusals, AFolderOfEachRankIsRefused) {
+  ranks::run(2, [] {
+    const World world = setup();
+    const BoxNet net(world.rank, {2, 1});
+    const auto own = ranks::shared_folder() / ("model-" + std::to_string(world.rank));
+    EXPECT_THAT(error_of_all_ranks([&] { save_sharded_model(net, own); }),
+                AllOf(HasSubstr("rank 1: "), HasSubstr("give all ranks the same folder")));
+    EXPECT_FALSE(fs::exists(own));
+  });
+}
+
 TEST(ShardedModelRefusals, AFailedSaveLeavesTheOldOne) {
   ranks::run(2, [] {
     const World world = setup();

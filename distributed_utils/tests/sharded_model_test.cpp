@@ -138,6 +138,29 @@ TEST(ShardedModel, OfAModelThatIsNotInPartsIsOneFile) {
   EXPECT_EQ(names_in(folder / "model").size(), 2U);
 }
 
+TEST(ShardedModel, IsLoadedFromFilesOfWholeTensors) {
+  ranks::run(3, [] {
+    const World world = setup();
+    const auto folder = ranks::shared_folder() / "model";
+    BoxRun serial(0, {}), run(world.rank, {3, 1});
+    serial.train(0, 1);
+    auto whole = state_dict(serial.net);
+    if (world.rank == 0) {
+      fs::create_directory(folder);
+      const auto weight = whole.extract("box.weight");
+      save_file({{"box.weight", weight.mapped()}}, folder / "model-00001-of-00002.safetensors");
+      save_file(whole, folder / "model-00002-of-00002.safetensors");
+    }
+    barrier();
+    load_sharded_model(run.net, folder);
+    for (const auto& piece : run.net.pieces) {
+      const auto all = state_dict(serial.net).at(piece.name);
+      EXPECT_TRUE(torch::equal(piece.tensor, CutNet::part(all, piece))) << piece.name;
+    }
+    destroy_process_group();
+  });
+}
+
 TEST(ShardedModel, IsGatheredIntoOneFile) {
   const ranks::TemporaryFolder folder;
   ranks::run(4, [&] {

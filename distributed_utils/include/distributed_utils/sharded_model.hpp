@@ -23,7 +23,8 @@
 /// loaded likewise; it has no manifest, so that only what the files' headers say can be checked.
 ///
 /// The folder is written under a hidden name beside its own, .<name>.tmp, and renamed at the end: a
-/// kill at any instant leaves what was there before, or all of what came.
+/// kill at any instant leaves what was there before, or all of what came. Ranks wait for each other
+/// no longer than SetupOptions::timeout: set it higher for models of tens of gigabytes.
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 

@@ -10,6 +10,7 @@
 #include "checkpoint/pieces.hpp"
 #include "checkpoint/shard_files.hpp"
 #include "files/atomic_folder.hpp"
+#include "files/file_error.hpp"
 #include "group/together.hpp"
 
 namespace distributed_utils {
@@ -22,6 +23,11 @@ using detail::FileEntry;
 void write_shard(const fs::path& folder, const std::string& name,
                  const std::vector<Placement>& pieces, std::vector<FileEntry>& files) {
   if (pieces.empty()) return;
+  if (!fs::is_directory(folder)) {
+    detail::fail_at(folder,
+                    "rank 0 has made this folder, but this rank does not see it. Fix: give all "
+                    "ranks the same folder, on a file system that all see");
+  }
   files.push_back(detail::write_tensors(folder, name, pieces, detail::sharding_metadata(pieces)));
 }
 
