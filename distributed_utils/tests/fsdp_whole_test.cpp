@@ -159,6 +159,16 @@ TEST(FsdpWhole, ShardsHaveTheModelsNamesAndPlaces) {
   });
 }
 
+TEST(FsdpWhole, AWorldOfOneRankSavesItsModelAsAnyOther) {
+  ranks::run(1, [] {
+    setup();
+    const auto model = FullyShardedDataParallel(make_net());
+    const auto file = ranks::shared_folder() / "model.safetensors";
+    save0(*model, file);
+    EXPECT_TRUE(torch::equal(load_file(file).at("scale"), torch::ones({1}, torch::kDouble)));
+  });
+}
+
 TEST(FsdpWhole, AGroupOfOneRankHoldsTheModulesOwnParameters) {
   ranks::run(2, [] {
     const World world = setup();
@@ -170,6 +180,7 @@ TEST(FsdpWhole, AGroupOfOneRankHoldsTheModulesOwnParameters) {
       loss_of(model->forward(own_rows(step, 0, 1))).backward();
     }
     EXPECT_TRUE(model->parameters()[0].is_same(net->parameters()[0]));
+    EXPECT_FALSE(model->placements()[0].replicated) << "the other rank holds another model";
     const auto whole = model->summon_full_params();
     EXPECT_NO_THROW(net->forward(own_rows(0, 0, 1)));
     barrier();
