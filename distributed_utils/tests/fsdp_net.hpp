@@ -65,7 +65,9 @@ struct Net : torch::nn::Module {
 
   torch::Tensor forward(const torch::Tensor& input) {
     torch::Tensor state = (*first)(input);
-    for (const auto& layer : layers) state = (*layer)(state);
+    for (const auto& layer : layers) {
+      if (layer != layers[1] || !skips) state = (*layer)(state);
+    }
     if (twice) state = (*layers[0])(state);
     return (*head)(state).narrow(1, 0, 3) * scale + shift;
   }
@@ -76,7 +78,7 @@ struct Net : torch::nn::Module {
     return register_module(name, std::move(block));
   }
 
-  bool twice;
+  bool twice, skips = false;                  ///< skips: the second layer is left out
   std::vector<std::shared_ptr<Block>> units;  ///< in the order of forward
   std::shared_ptr<Project> first, head;
   std::vector<std::shared_ptr<Layer>> layers;
