@@ -32,9 +32,9 @@ TEST(Block, HooksRunAroundForwardInTheOrderOfTheirRegistration) {
     block.note("after 1");
     return output;
   });
-  block.register_forward_input_hook([&](const Tensor& input) {
-    EXPECT_EQ(input.item<float>(), 2);
+  block.register_forward_input_hook([&](Tensor input) {
     block.note("input");
+    return input;
   });
   block.register_forward_pre_hook([&] { block.note("before 1"); });
   block.register_forward_pre_hook([&] { block.note("before 2"); });
@@ -55,6 +55,13 @@ TEST(Block, AHookMayReplaceTheOutput) {
   EXPECT_EQ(output.item<float>(), 70);
   output.backward();  // through the hooks
   EXPECT_EQ(block.weight.grad().item<float>(), 20);
+}
+
+TEST(Block, AHookMayReplaceTheInput) {
+  Times block;
+  block.register_forward_input_hook([](const Tensor& input) { return input + 1; });
+  block.register_forward_input_hook([](const Tensor& input) { return input * 10; });
+  EXPECT_EQ(block(torch::full({}, 2.0)).item<float>(), 90);
 }
 
 TEST(Block, APreHookMayChangeWhatForwardSees) {

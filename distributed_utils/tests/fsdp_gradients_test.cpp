@@ -113,6 +113,27 @@ TEST(FsdpGradients, AreAveragedOverReplicasOfTheShards) {
   });
 }
 
+TEST(FsdpGradients, AreAveragedOverReplicasOfWholeModels) {
+  ranks::run(2, [] {
+    const World world = setup();
+    const auto own = new_group({0}), other = new_group({1});
+    const auto twin = make_net();
+    const auto net = make_net({}, torch::kDouble, 5 + world.rank);
+    const auto model = FullyShardedDataParallel(
+        net, {.group = own ? *own : *other, .replicate_group = world_group(), .units = net->units});
+    torch::optim::SGD optimizer(model->parameters(), 0.1), oracle(twin->parameters(), 0.1);
+    for (int step = 0; step < 3; ++step) {
+      model->zero_grad();
+      twin->zero_grad();
+      loss_of(model->forward(own_rows(step, world.rank, 2))).backward();
+      loss_of(twin->forward(global_rows(step, 2))).backward();
+      expect_parts_of(*model, *twin, kClose, "at step " + std::to_string(step));
+      optimizer.step();
+      oracle.step();
+    }
+  });
+}
+
 /// A net that computes in bf16 with a master's values.
 std::shared_ptr<Net> half_of(const Net& master) {
   auto half = make_net({}, torch::kFloat);
@@ -211,7 +232,9 @@ TEST(FsdpGradients, BuffersAreRankZerosInEachTrainingForward) {
   ranks::run(2, [] {
     const World world = setup();
     const auto net = make_net();
+    net->shift.fill_(1 + world.rank);
     const auto model = FullyShardedDataParallel(net, {.units = net->units});
+    EXPECT_EQ(net->shift[0].item<double>(), 1);
     const auto forward_with = [&](double value) {
       net->shift.fill_(value + world.rank);
       model->forward(own_rows(0, world.rank, 2));

@@ -108,15 +108,35 @@ TEST(FsdpGraph, TwoForwardsMayComeBeforeABackwardAndTwoBackwardsAfterAForward) {
   });
 }
 
-/// Ranks that leave out other parameters: here, of the layer's two halves.
+TEST(FsdpGraph, AForwardMayLeaveOutAUnitThatTheLastOneCalled) {
+  ranks::run(2, [] {
+    const World world = setup();
+    const auto twin = make_net();
+    const auto net = make_net();
+    const auto model = FullyShardedDataParallel(net, {.units = net->units});
+    for (int step = 0; step < 4; ++step) {
+      net->skips = twin->skips = step % 2 == 1;
+      model->zero_grad();
+      twin->zero_grad();
+      const auto loss = loss_of(model->forward(own_rows(step, world.rank, 2)));
+      EXPECT_ANY_THROW(net->layers[1]->up->weight.sum()) << "was gathered in vain, and stayed";
+      loss.backward();
+      loss_of(twin->forward(global_rows(step, 2))).backward();
+      expect_parts_of(*model, *twin, kClose, "at step " + std::to_string(step));
+    }
+  });
+}
+
+/// Multiplies by two parameters, or by one.
 struct Fork : Block {
-  Fork()
-      : left(register_parameter("left", torch::full({3}, 2.0, torch::kDouble))),
-        right(register_parameter("right", torch::full({3}, 3.0, torch::kDouble))) {}
-  Tensor forward(const Tensor& input) override { return input * (goes_left ? left : right); }
-  bool goes_left = true;
-  Tensor left, right;
+  Tensor forward(const Tensor& input) override {
+    return takes_both ? input * left * right : input * left;
+  }
+  bool takes_both = true;
+  Tensor left = register_parameter("left", torch::full({3}, 2.0, torch::kDouble));
+  Tensor right = register_parameter("right", torch::full({3}, 3.0, torch::kDouble));
 };
+
 struct ForkingNet : torch::nn::Module {
   ForkingNet() {
     for (const char* name : {"a", "b", "c"}) {
@@ -131,20 +151,63 @@ struct ForkingNet : torch::nn::Module {
   std::vector<std::shared_ptr<Block>> units;
 };
 
+// Rank 0 could reduce b as soon as its gradients are there; on rank 1 one of them never is.
 TEST(FsdpGraph, RanksMayLeaveOutDifferentParametersOfAUnit) {
   ranks::run(2, [] {
     const World world = setup();
-    const auto net = std::make_shared<ForkingNet>();
+    // Of a.left: 3 * 6 * 6 on rank 0 and 3 * 2 * 6 on rank 1.
+    const std::map<std::string, double> expected = {{"a.left", 72}, {"a.right", 48},
+                                                    {"b.left", 72}, {"b.right", 36},
+                                                    {"c.left", 72}, {"c.right", 48}};
+    for (const int prefetch : {0, 1, 2}) {
+      const auto net = std::make_shared<ForkingNet>();
+      const auto model =
+          FullyShardedDataParallel(net, {.units = net->units, .backward_prefetch = prefetch});
+      dynamic_cast<Fork&>(*net->units[1]).takes_both = world.rank == 0;
+      model->forward(torch::ones({3}, torch::kDouble).requires_grad_()).backward();
+      for (const auto& [name, value] : expected) {
+        const auto shard = model->named_parameters()[name];
+        EXPECT_TRUE(torch::equal(shard.grad(), torch::full_like(shard, value))) << name;
+      }
+    }
+  });
+}
+
+/// A block with a parameter of its own around another block.
+struct Outer : Block {
+  explicit Outer(std::shared_ptr<Block> block)
+      : inner(register_module("inner", std::move(block))),
+        weight(register_parameter("weight", torch::randn({kWidth}))) {}
+  Tensor forward(const Tensor& input) override { return (*inner)(input * weight) * weight; }
+  std::shared_ptr<Block> inner;
+  Tensor weight;
+};
+
+struct NestingNet : torch::nn::Module {
+  NestingNet() {
+    for (const char* name : {"first", "second"}) {
+      const auto outer = std::make_shared<Outer>(std::make_shared<Layer>(NetShape{}));
+      chain.push_back(register_module(name, outer));
+      units.insert(units.end(), {outer, outer->inner});
+    }
+    to(torch::kDouble);
+  }
+  Tensor forward(const Tensor& input) { return (*chain[1])((*chain[0])(input)); }
+  std::vector<std::shared_ptr<Block>> chain, units;
+};
+
+TEST(FsdpGraph, UnitsMayLieWithinUnits) {
+  ranks::run(3, [] {
+    const World world = setup();
+    torch::manual_seed(5);
+    NestingNet twin;
+    torch::manual_seed(5);
+    const auto net = std::make_shared<NestingNet>();
     const auto model = FullyShardedDataParallel(net, {.units = net->units});
-    auto& middle = dynamic_cast<Fork&>(*net->units[1]);
-    middle.goes_left = world.rank == 0;
-    model->forward(torch::ones({3}, torch::kDouble)).backward();
-    // d/d(left of a) is the product of the others': 2 * 2 on rank 0, 3 * 2 on rank 1.
-    const std::map<std::string, double> expected = {
-        {"a.left", 5}, {"b.left", 2}, {"b.right", 2}, {"c.left", 5}, {"a.right", 0}};
-    for (const auto& [name, value] : expected) {
-      const auto shard = model->named_parameters()[name];
-      EXPECT_TRUE(torch::equal(shard.grad(), torch::full_like(shard, value))) << name;
+    for (int step = 0; step < 2; ++step) {
+      loss_of(model->forward(own_rows(step, world.rank, 3))).backward();
+      loss_of(twin.forward(global_rows(step, 3))).backward();
+      expect_parts_of(*model, twin, kClose, "at step " + std::to_string(step));
     }
   });
 }

@@ -15,7 +15,7 @@ namespace distributed_utils::fsdp {
 
 struct NetShape {
   bool tied = false;    ///< the head's weight is the first block's
-  bool frozen = false;  ///< one layer as a whole, and one weight of another
+  bool frozen = false;  ///< one layer as a whole, and the first half of another
   bool unused = false;  ///< a parameter of each layer, and a block that forward never calls
   bool twice = false;   ///< forward calls the first layer again
   int64_t hidden = 7;   ///< rows that neither 2 nor 3 ranks share evenly
@@ -58,14 +58,16 @@ struct Net : torch::nn::Module {
     shift = register_buffer("shift", torch::zeros({3}));
     if (shape.frozen) {
       for (auto& parameter : layers[1]->parameters()) parameter.requires_grad_(false);
-      layers[2]->up->weight.requires_grad_(false);
+      for (auto& parameter : layers[2]->up->parameters()) parameter.requires_grad_(false);
     }
     to(type);
   }
 
   torch::Tensor forward(const torch::Tensor& input) {
     torch::Tensor state = (*first)(input);
-    for (const auto& layer : layers) state = (*layer)(state);
+    for (const auto& layer : layers) {
+      if (layer != layers[1] || !skips) state = (*layer)(state);
+    }
     if (twice) state = (*layers[0])(state);
     return (*head)(state).narrow(1, 0, 3) * scale + shift;
   }
@@ -76,7 +78,7 @@ struct Net : torch::nn::Module {
     return register_module(name, std::move(block));
   }
 
-  bool twice;
+  bool twice, skips = false;                  ///< skips: the second layer is left out
   std::vector<std::shared_ptr<Block>> units;  ///< in the order of forward
   std::shared_ptr<Project> first, head;
   std::vector<std::shared_ptr<Layer>> layers;

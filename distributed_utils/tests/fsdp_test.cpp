@@ -36,8 +36,10 @@ struct Case {
 void train_beside_twin(const World& world, Case what) {
   SCOPED_TRACE(what.name);
   const auto twin = make_net(what.shape);
+  twin->to(world.device);
   // Ranks start apart; the wrapper gives them rank 0's weights.
   const auto net = make_net(what.shape, torch::kDouble, 5 + world.rank);
+  net->to(world.device);
   if (what.has_units) what.options.units = net->units;
   const auto model = FullyShardedDataParallel(net, what.options);
   const auto optimizer = make_optimizer(what.adam, model->parameters());
@@ -46,8 +48,10 @@ void train_beside_twin(const World& world, Case what) {
   for (int step = 0; step < 5; ++step) {
     optimizer->zero_grad();
     twin_optimizer->zero_grad();
-    const auto loss = loss_of(model->forward(own_rows(step, world.rank, world.world_size)));
-    const auto twin_loss = loss_of(twin->forward(global_rows(step, world.world_size)));
+    const auto rows = own_rows(step, world.rank, world.world_size).to(world.device);
+    const auto loss = loss_of(model->forward(rows));
+    const auto all_rows = global_rows(step, world.world_size).to(world.device);
+    const auto twin_loss = loss_of(twin->forward(all_rows));
     loss.backward();
     twin_loss.backward();
     const auto mean = loss.detach().clone();
@@ -92,8 +96,17 @@ INSTANTIATE_TEST_SUITE_P(Worlds, Fsdp, testing::Values(1, 2, 3, 4));
 
 TEST_P(Fsdp, TrainsLikeOneRankOnAllRows) {
   ranks::run(GetParam(), [] {
-    const World world = setup();
+    const World world = setup({.device = c10::Device(c10::kCPU)});
     for (const auto& one : cases()) train_beside_twin(world, one);
+  });
+}
+
+TEST(FsdpOnGpus, TrainsLikeOneRankOnAllRows) {
+  if (torch::cuda::device_count() < 2) GTEST_SKIP() << "two GPUs are needed";
+  ranks::run(2, [] {
+    const World world = setup({.device = c10::Device(c10::kCUDA)});
+    for (const auto& one : cases()) train_beside_twin(world, one);
+    destroy_process_group();
   });
 }
 

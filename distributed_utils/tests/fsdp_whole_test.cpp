@@ -154,8 +154,19 @@ TEST(FsdpWhole, ShardsHaveTheModelsNamesAndPlaces) {
     optimizer.step();
     const auto state = optimizer_state_dict(optimizer, *model);
     EXPECT_EQ(state.at("exp_avg.layer0.up.weight").size(0), world.rank == 2 ? 1 : 3);
-    EXPECT_THAT([&] { save0(*model, ranks::shared_folder() / "model.safetensors"); },
-                ThrowsMessage<Error>(HasSubstr("ranks hold different parts")));
+    save0(*model, ranks::shared_folder() / "model.safetensors");
+    const auto whole = load_file(ranks::shared_folder() / "model.safetensors");
+    EXPECT_EQ(whole.at("layer0.up.weight").sizes(), (std::vector<int64_t>{7, kWidth}));
+  });
+}
+
+TEST(FsdpWhole, AWorldOfOneRankSavesItsModelAsAnyOther) {
+  ranks::run(1, [] {
+    setup();
+    const auto model = FullyShardedDataParallel(make_net());
+    const auto file = ranks::shared_folder() / "model.safetensors";
+    save0(*model, file);
+    EXPECT_TRUE(torch::equal(load_file(file).at("scale"), torch::ones({1}, torch::kDouble)));
   });
 }
 
@@ -170,6 +181,7 @@ TEST(FsdpWhole, AGroupOfOneRankHoldsTheModulesOwnParameters) {
       loss_of(model->forward(own_rows(step, 0, 1))).backward();
     }
     EXPECT_TRUE(model->parameters()[0].is_same(net->parameters()[0]));
+    EXPECT_FALSE(model->placements()[0].replicated) << "the other rank holds another model";
     const auto whole = model->summon_full_params();
     EXPECT_NO_THROW(net->forward(own_rows(0, 0, 1)));
     barrier();

@@ -15,8 +15,9 @@ class Block : public torch::nn::Module {
 
   /// Runs before forward().
   using PreHook = std::function<void()>;
-  /// Runs after those, before forward(), and gets forward()'s input.
-  using InputHook = std::function<void(const torch::Tensor& input)>;
+  /// Runs after those. Gets forward()'s input, or the hook's before it, and returns what takes its
+  /// place.
+  using InputHook = std::function<torch::Tensor(torch::Tensor input)>;
   /// Gets forward()'s output, or the hook's before it, and returns what takes its place.
   using Hook = std::function<torch::Tensor(torch::Tensor output)>;
 

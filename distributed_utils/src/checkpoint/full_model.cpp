@@ -11,6 +11,7 @@
 #include "checkpoint/announced.hpp"
 #include "checkpoint/cover.hpp"
 #include "checkpoint/pieces.hpp"
+#include "distributed_utils/error.hpp"
 #include "distributed_utils/point_to_point.hpp"
 #include "distributed_utils/sharded_model.hpp"
 #include "files/atomic_file.hpp"

@@ -1,10 +1,8 @@
 #include "distributed_utils/fsdp.hpp"
 
 #include <ATen/ATen.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
-#include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <unordered_map>
 
@@ -16,9 +14,6 @@
 
 namespace distributed_utils {
 namespace {
-
-// As in Python's DDP: states travel in pieces of this size.
-constexpr size_t kSynchronizeBytes = size_t{250} << 20;
 
 void check_options(const FullyShardedDataParallelOptions& options) {
   if (options.forward_prefetch < 0 || options.backward_prefetch < 0) {
@@ -36,16 +31,9 @@ void check_options(const FullyShardedDataParallelOptions& options) {
   }
 }
 
-/// Rank 0's of the first replica go to all.
-void give_first_ranks(std::vector<at::Tensor> tensors, const detail::Sharing& sharing) {
-  if (tensors.empty()) return;
-  if (sharing.copies() > 1) {
-    c10d::broadcast_coalesced(sharing.replicas, tensors, kSynchronizeBytes);
-  }
-  if (sharing.ranks() > 1) c10d::broadcast_coalesced(sharing.group, tensors, kSynchronizeBytes);
-}
-
-void make_alike(const std::vector<detail::UnitContents>& units, const detail::Sharing& sharing) {
+/// Checks that all ranks hold the same parameters, and gives them rank 0's values and buffers.
+void make_alike(const torch::nn::Module& module, const std::vector<detail::UnitContents>& units,
+                const detail::Sharing& sharing) {
   std::vector<at::Tensor> states;
   for (const auto& unit : units) {
     for (const auto& [name, tensor] : unit.parameters) states.push_back(tensor.detach());
@@ -55,7 +43,8 @@ void make_alike(const std::vector<detail::UnitContents>& units, const detail::Sh
       c10d::verify_params_across_processes(group, states, std::nullopt);
     }
   }
-  give_first_ranks(std::move(states), sharing);
+  for (const auto& buffer : module.buffers()) states.push_back(buffer);
+  detail::give_first_ranks(std::move(states), sharing);
 }
 
 c10::Device device_of(const std::vector<detail::UnitContents>& units) {
@@ -63,23 +52,6 @@ c10::Device device_of(const std::vector<detail::UnitContents>& units) {
     if (!unit.parameters.empty()) return unit.parameters[0].second.device();
   }
   throw Error("FullyShardedDataParallel: the module has no parameters, so there is nothing to do.");
-}
-
-detail::Sharing make_sharing(const FullyShardedDataParallelOptions& options) {
-  detail::Sharing sharing;
-  sharing.group = group_or_world(options.group);
-  if (options.replicate_group) sharing.replicas = group_or_world(options.replicate_group);
-  sharing.policy = options.mp_policy;
-  return sharing;
-}
-
-void add_streams(detail::Sharing& sharing, c10::Device device) {
-  const auto backend = sharing.group->getBackend(device.type());
-  sharing.backend_averages = backend->getBackendName() == "nccl";
-  if (device.is_cpu()) return;
-  const c10::impl::VirtualGuardImpl guard(device.type());
-  sharing.gather_stream = guard.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
-  sharing.reduce_stream = guard.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
 }
 
 /// One process, which computes with what it stores: then there is nothing to share.
@@ -110,7 +82,7 @@ FullyShardedDataParallelBase::FullyShardedDataParallelBase(
       state_(std::make_unique<State>()) {
   auto& state = *state_;
   check_options(options);
-  state.sharing = make_sharing(options);
+  state.sharing = detail::make_sharing(options);
   state.broadcasts_buffers = options.broadcast_buffers;
   auto contents = detail::unit_contents(wrapped_, options.units);
   const auto device = device_of(contents);
@@ -120,8 +92,8 @@ FullyShardedDataParallelBase::FullyShardedDataParallelBase(
       shards.emplace(parameter.unsafeGetTensorImpl(), parameter);
     }
   } else {
-    add_streams(state.sharing, device);
-    make_alike(contents, state.sharing);
+    detail::add_streams(state.sharing, device);
+    make_alike(*wrapped_, contents, state.sharing);
     state.units = std::make_shared<detail::Units>(std::move(contents), state.sharing, options);
     state.units->follow_blocks();
     for (const auto& unit : state.units->all()) {
@@ -188,7 +160,7 @@ std::vector<Placement> FullyShardedDataParallelBase::placements() const {
                        .tensor = shard,
                        .global_shape = shard.sizes().vec(),
                        .offset = std::vector<int64_t>(shard.dim(), 0),
-                       .replicated = false};
+                       .replicated = state_->sharing.holds_all()};
     const auto found = state_->by_shard.find(shard.unsafeGetTensorImpl());
     if (found != state_->by_shard.end()) {
       piece.global_shape = found->second->whole().sizes().vec();
@@ -207,7 +179,7 @@ std::vector<Placement> FullyShardedDataParallelBase::placements() const {
 
 void FullyShardedDataParallelBase::broadcast_buffers() {
   if (state_->broadcasts_buffers && state_->buffers_are_due) {
-    give_first_ranks(wrapped_->buffers(), state_->sharing);
+    detail::give_first_ranks(wrapped_->buffers(), state_->sharing);
   }
   state_->buffers_are_due = synchronizes_;
 }

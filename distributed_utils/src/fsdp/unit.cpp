@@ -11,11 +11,8 @@ Unit::Unit(UnitContents contents, const Sharing& sharing)
       sharing_(sharing) {
   if (contents.parameters.empty()) return;
   gather_ = std::make_unique<Gather>(contents.parameters, sharing);
-  for (const auto& parameter : gather_->parameters()) {
-    ++(parameter.is_trained() ? trained_ : frozen_);
-  }
-  has_arrived_.assign(gather_->parameters().size(), false);
-  if (trained_ > 0) reduction_ = std::make_unique<Reduction>(gather_->parameters(), sharing);
+  const bool is_trained = std::ranges::any_of(gather_->parameters(), &ShardedParameter::is_trained);
+  if (is_trained) reduction_ = std::make_unique<Reduction>(gather_->parameters(), sharing);
 }
 
 std::vector<ShardedParameter>& Unit::parameters() {
@@ -43,16 +40,6 @@ void Unit::free() {
   if (gather_->is_free()) tell(UnitEvent::freed);
 }
 
-void Unit::arrived(size_t i) {
-  if (has_arrived_[i]) return;  // once more, in a backward() within backward()
-  has_arrived_[i] = true;
-  ++arrivals_;
-}
-
-// Whatever reads a trained parameter in backward() gives it a gradient, so nothing does after all
-// have arrived. What reads a frozen one is known to be over when the unit's input has its gradient.
-bool Unit::is_done() const { return arrivals_ == trained_ && (frozen_ == 0 || open_calls_ <= 0); }
-
 bool Unit::has_whole_gradients() {
   return std::ranges::any_of(parameters(),
                              [](const ShardedParameter& one) { return one.has_whole_gradient(); });
@@ -71,18 +58,6 @@ void Unit::start_reduction() {
 void Unit::finish_reduction() {
   reduction_->finish();
   tell(UnitEvent::reduced);
-}
-
-void Unit::expect_gradients() {
-  std::fill(has_arrived_.begin(), has_arrived_.end(), false);
-  arrivals_ = 0;
-}
-
-void Unit::end_backward() {
-  expect_gradients();
-  open_calls_ = 0;
-  is_ready = false;
-  is_reduced = false;
 }
 
 }  // namespace distributed_utils::detail

@@ -22,27 +22,17 @@ class Unit {
   void gather();
   void free();
 
-  /// Number i of the parameters has its gradient of this backward().
-  void arrived(size_t i);
-  /// A call of the unit is on its way back, or has come back, which frozen parameters wait for.
-  void call_opened() { ++open_calls_; }
-  void call_closed() { --open_calls_; }
-  /// True if backward() needs none of its parameters any more.
-  bool is_done() const;
-  bool has_trained() const { return trained_ > 0; }
+  bool has_trained() const { return reduction_ != nullptr; }
   bool has_whole_gradients();
   void keep_gradients();
-  /// From now on, gradients count as not arrived: of another backward() within this one.
-  void expect_gradients();
 
   void start_reduction();
   void finish_reduction();
 
-  void end_backward();
-
-  bool is_called = false;   ///< since the last backward()
-  bool is_ready = false;    ///< all gradients are there, and wait for their turn
-  bool is_reduced = false;  ///< in this backward(), in its turn
+  bool is_used = false;     ///< by forwards that backward() has not been through
+  size_t calls = 0;         ///< in these, with gradients
+  size_t calls_over = 0;    ///< of them, in this backward()
+  bool is_reduced = false;  ///< in this backward()
 
  private:
   void tell(UnitEvent event) const;
@@ -53,10 +43,6 @@ class Unit {
   std::vector<ShardedParameter> none_;
   std::unique_ptr<Gather> gather_;        // null: it has no parameters
   std::unique_ptr<Reduction> reduction_;  // null: none is trained
-  size_t trained_ = 0, frozen_ = 0;
-  std::vector<bool> has_arrived_;
-  size_t arrivals_ = 0;
-  int64_t open_calls_ = 0;
 };
 
 }  // namespace distributed_utils::detail

@@ -2,12 +2,15 @@
 /// All units of a model, and when each of them is gathered, freed and reduced.
 #include <torch/csrc/autograd/function.h>
 
+#include <memory>
+
 #include "fsdp/unit.hpp"
 
 namespace distributed_utils::detail {
 
-/// What all ranks must do in the same order depends on nothing but the order in which forward calls
-/// the units: gathers ahead go by the last forward's, reductions by its reverse.
+/// What all ranks must do in the same order depends on nothing but the calls of units: gathers
+/// ahead go by the order of the last forward, and a unit is reduced when the inputs of all its
+/// calls have their gradients, though some of its parameters have none.
 class Units : public std::enable_shared_from_this<Units> {
  public:
   Units(std::vector<UnitContents> contents, Sharing sharing,
@@ -37,25 +40,22 @@ class Units : public std::enable_shared_from_this<Units> {
     Unit& unit;
     size_t position;  // among the forward's calls
     uint64_t forward;
-    bool has_input = false;  // whose gradient will tell that the call is over
-    uint64_t open_in = 0;    // which backward; 0: not open
+    std::weak_ptr<torch::autograd::Node> made_output = {};
+    std::weak_ptr<Call> next = {};  // whose input is this one's output
+    uint64_t over_in = 0;           // which backward has last been through it
   };
 
   // In units_forward.cpp.
   void shards_may_have_changed();
   void before_block(Unit& unit);
-  void watch_input(Unit& unit, const at::Tensor& input);
+  at::Tensor watch_input(Unit& unit, const at::Tensor& input);
   at::Tensor after_block(Unit& unit, const at::Tensor& output);
   void prefetch(const std::vector<Unit*>& order, size_t position, int step, int count);
-  void listen();
 
   // In units_backward.cpp.
   void begin_backward();
   void before_backward_of(Call& call);
-  void input_has_gradient(Call& call);
-  void arrived(Unit& unit, size_t parameter);
-  void settle(Unit& unit);
-  void reduce_in_turn();
+  void after_backward_of(Call& call);
   void reduce(Unit& unit);
   void finish_reduction();
   void reduce_the_rest();
@@ -77,15 +77,11 @@ class Units : public std::enable_shared_from_this<Units> {
   std::vector<Unit*> calls_;                    // of this forward, or the last
   std::vector<Unit*> expected_;                 // calls of the next one
   std::vector<std::shared_ptr<Call>> entered_;  // calls whose forward has begun and not ended
+  std::shared_ptr<Call> left_;                  // the last one that has ended, with gradients
   std::vector<Unit*> used_;    // by forwards that backward() has not been through, by first use
   bool used_is_over_ = false;  // by backward(): the next forward begins anew
 
-  std::vector<Unit*> turns_;  // in which order this backward() reduces
-  size_t turn_ = 0;
   Unit* reducing_ = nullptr;  // at most one at a time
-
-  bool listens_ = false;
-  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;  // who hooks them keeps them
 };
 
 }  // namespace distributed_utils::detail

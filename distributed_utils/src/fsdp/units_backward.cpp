@@ -1,6 +1,6 @@
 #include <torch/csrc/autograd/engine.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "distributed_utils/error.hpp"
 #include "fsdp/units.hpp"
@@ -18,65 +18,38 @@ void Units::begin_backward() {
   in_backward_ = true;
   ++backwards_;
   used_is_over_ = true;
-  turns_.assign(used_.rbegin(), used_.rend());
-  std::erase_if(turns_, [](const Unit* unit) { return !unit->has_trained(); });
-  turn_ = 0;
   torch::autograd::Engine::get_default_engine().queue_callback([weak = weak_from_this()] {
     if (const auto units = weak.lock()) units->end_backward();
   });
-  units_[0]->call_opened();  // to the end
   units_[0]->gather();
 }
 
 void Units::before_backward_of(Call& call) {
   begin_backward();
-  if (call.has_input && call.open_in != backwards_) {
-    call.open_in = backwards_;
-    call.unit.call_opened();
-  }
+  // Its hook comes next. It frees memory, which is to be done before more is taken.
+  if (const auto next = call.next.lock()) after_backward_of(*next);
   call.unit.start_gather();
-  if (call.forward == forwards_) {
-    prefetch(calls_, call.position - 1, -1, backward_prefetch_);
-  }
+  if (call.forward == forwards_) prefetch(calls_, call.position - 1, -1, backward_prefetch_);
   call.unit.gather();
 }
 
-void Units::input_has_gradient(Call& call) {
-  if (!in_backward_ || call.open_in != backwards_) return;
-  call.open_in = 0;
-  call.unit.call_closed();
-  settle(call.unit);
-}
-
-void Units::arrived(Unit& unit, size_t parameter) {
-  begin_backward();
-  unit.arrived(parameter);
-  settle(unit);
-}
-
-void Units::settle(Unit& unit) {
-  if (!unit.is_done()) return;
+void Units::after_backward_of(Call& call) {
+  if (!in_backward_ || std::exchange(call.over_in, backwards_) == backwards_) return;
+  auto& unit = call.unit;
+  if (++unit.calls_over != unit.calls) return;
   unit.free();
   if (!unit.has_trained()) return;
-  unit.expect_gradients();
-  if (!synchronizes_) return unit.keep_gradients();
-  if (unit.is_reduced && unit.has_whole_gradients()) return reduce(unit);
-  unit.is_ready = true;
-  reduce_in_turn();
-}
-
-// A unit that is done before its turn waits, because on another rank it may have to: there, a
-// parameter may be out of use.
-void Units::reduce_in_turn() {
-  for (; turn_ < turns_.size() && turns_[turn_]->is_ready; ++turn_) {
-    turns_[turn_]->is_reduced = true;
-    reduce(*turns_[turn_]);
+  if (synchronizes_) {
+    reduce(unit);
+  } else {
+    unit.keep_gradients();
   }
 }
 
 void Units::reduce(Unit& unit) {
   finish_reduction();
   unit.start_reduction();
+  unit.is_reduced = true;
   reducing_ = &unit;
 }
 
@@ -84,10 +57,15 @@ void Units::finish_reduction() {
   if (auto* const unit = std::exchange(reducing_, nullptr)) unit->finish_reduction();
 }
 
-/// The units of which a parameter has no gradient.
+/// Units whose input has no gradient, as the model's first one, and what backward() has not
+/// reached.
 void Units::reduce_the_rest() {
-  for (; turn_ < turns_.size(); ++turn_) reduce(*turns_[turn_]);
-  for (const auto& unit : units_) {
+  for (auto unit = used_.rbegin(); unit != used_.rend(); ++unit) {
+    if ((*unit)->is_reduced || !(*unit)->has_trained()) continue;
+    (*unit)->free();
+    reduce(**unit);
+  }
+  for (const auto& unit : units_) {  // added up under no_sync(), and not used since
     if (unit->has_trained() && unit->has_whole_gradients()) reduce(*unit);
   }
   finish_reduction();
@@ -107,7 +85,8 @@ void Units::forget_backward() {
   finish_reduction();
   for (const auto& unit : units_) {
     unit->free();
-    unit->end_backward();
+    unit->calls_over = 0;
+    unit->is_reduced = false;
   }
   in_backward_ = false;
 }

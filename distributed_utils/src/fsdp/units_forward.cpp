@@ -1,6 +1,3 @@
-#include <torch/csrc/autograd/utils/lambda_post_hook.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <algorithm>
 
 #include "distributed_utils/error.hpp"
@@ -26,8 +23,9 @@ void Units::follow_blocks() {
     one->block()->register_forward_pre_hook([weak, unit = one.get()] {
       if (const auto units = weak.lock()) units->before_block(*unit);
     });
-    one->block()->register_forward_input_hook([weak, unit = one.get()](const at::Tensor& input) {
-      if (const auto units = weak.lock()) units->watch_input(*unit, input);
+    one->block()->register_forward_input_hook([weak, unit = one.get()](at::Tensor input) {
+      const auto units = weak.lock();
+      return units ? units->watch_input(*unit, input) : input;
     });
     one->block()->register_forward_hook([weak, unit = one.get()](at::Tensor output) {
       const auto units = weak.lock();
@@ -52,18 +50,21 @@ void Units::begin_forward(bool synchronizes) {
   keeps_gathered_ = false;
   in_forward_ = true;
   entered_.clear();
+  left_.reset();
   calls_.clear();
   ++forwards_;
   trains_ = at::GradMode::is_enabled();
   if (trains_) {
     synchronizes_ = synchronizes;
     if (std::exchange(used_is_over_, false)) {
-      for (auto* unit : used_) unit->is_called = false;
       used_.clear();
+      for (const auto& unit : units_) {
+        unit->is_used = false;
+        unit->calls = 0;
+      }
     }
-    if (!std::exchange(listens_, true)) listen();
     auto& rest = *units_[0];
-    if (!std::exchange(rest.is_called, true)) used_.push_back(&rest);
+    if (!std::exchange(rest.is_used, true)) used_.push_back(&rest);
   }
   units_[0]->start_gather();
   prefetch(expected_, 0, 1, forward_prefetch_);
@@ -79,16 +80,16 @@ void Units::prefetch(const std::vector<Unit*>& order, size_t position, int step,
 
 void Units::before_block(Unit& unit) {
   if (!is_active()) return;
-  if (in_backward_) return unit.gather();  // recomputation: forward has counted this call
-  if (!in_forward_) {
+  if (!in_forward_ && !in_backward_) {
     throw Error("FullyShardedDataParallel: the block " + unit.name() +
                 " was called outside of the model's forward. Fix: call model->forward(), not "
                 "model->module()->forward().");
   }
   const size_t position = calls_.size();
-  calls_.push_back(&unit);
   entered_.push_back(std::make_shared<Call>(Call{unit, position, forwards_}));
-  if (trains_ && !std::exchange(unit.is_called, true)) used_.push_back(&unit);
+  if (in_backward_) return unit.gather();  // recomputation, which forward has counted
+  calls_.push_back(&unit);
+  if (trains_ && !std::exchange(unit.is_used, true)) used_.push_back(&unit);
   unit.start_gather();
   if (position < expected_.size() && expected_[position] == &unit) {
     prefetch(expected_, position + 1, 1, forward_prefetch_);
@@ -96,30 +97,40 @@ void Units::before_block(Unit& unit) {
   unit.gather();
 }
 
-void Units::watch_input(Unit& unit, const at::Tensor& input) {
-  if (!is_active() || in_backward_ || entered_.empty()) return;
-  if (!at::GradMode::is_enabled() || !input.defined() || !input.requires_grad()) return;
+// When the input has its gradient, everything in the unit has been through its backward: the engine
+// takes what was made last first.
+at::Tensor Units::watch_input(Unit& unit, const at::Tensor& input) {
+  if (!is_active() || entered_.empty() || &entered_.back()->unit != &unit) return input;
+  if (!at::GradMode::is_enabled() || !input.defined() || !input.requires_grad()) return input;
+  // A leaf was made before everything, but has its gradient in no order with the parameters.
+  const auto watched = input.is_leaf() ? input.view_as(input) : input;
   const auto& call = entered_.back();
-  if (&call->unit != &unit) return;
-  call->has_input = true;
-  input.register_hook([weak = weak_from_this(), call](const at::Tensor&) {
-    if (const auto units = weak.lock()) units->input_has_gradient(*call);
+  if (left_ && left_->made_output.lock() == watched.grad_fn()) left_->next = call;
+  watched.register_hook([weak = weak_from_this(), call](const at::Tensor&) {
+    if (const auto units = weak.lock()) units->after_backward_of(*call);
   });
+  return watched;
 }
 
 at::Tensor Units::after_block(Unit& unit, const at::Tensor& output) {
-  if (!is_active() || in_backward_ || entered_.empty()) return output;
+  if (!is_active() || entered_.empty()) return output;
   const auto call = entered_.back();
   entered_.pop_back();
-  const bool is_last = calls_.size() == expected_.size() && expected_.back() == &unit;
-  if (!at::GradMode::is_enabled() || !output.defined() || !output.requires_grad()) {
+  const bool has_backward =
+      at::GradMode::is_enabled() && output.defined() && output.requires_grad();
+  if (has_backward) ++unit.calls;
+  if (in_backward_) return output;  // recomputed: its backward comes at once
+  if (!has_backward) {
     unit.free();
     return output;
   }
+  call->made_output = output.grad_fn();
+  left_ = call;
   output.register_hook([weak = weak_from_this(), call](const at::Tensor&) {
     if (const auto units = weak.lock()) units->before_backward_of(*call);
   });
   // backward() wants the last one at once.
+  const bool is_last = calls_.size() == expected_.size() && expected_.back() == &unit;
   if (frees_after_forward_ && !is_last) unit.free();
   return output;
 }
@@ -168,27 +179,6 @@ void Units::begin_whole() {
 
 void Units::end_whole() {
   if (--whole_ == 0) free_all();
-}
-
-// To accumulators made in the first forward, so that on GPUs they belong to the stream that uses
-// the parameters.
-void Units::listen() {
-  using Variables = torch::autograd::variable_list;
-  for (const auto& unit : units_) {
-    auto& parameters = unit->parameters();
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      if (!parameters[i].is_trained()) continue;
-      auto& accumulator = accumulators_.emplace_back(
-          torch::autograd::impl::grad_accumulator(parameters[i].whole()));
-      auto hook = [weak = weak_from_this(), one = unit.get(), i](const Variables& outputs,
-                                                                 const Variables&) {
-        if (const auto units = weak.lock()) units->arrived(*one, i);
-        return outputs;
-      };
-      accumulator->add_post_hook(
-          std::make_unique<torch::autograd::utils::LambdaPostHook>(std::move(hook)));
-    }
-  }
 }
 
 }  // namespace distributed_utils::detail

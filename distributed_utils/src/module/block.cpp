@@ -11,8 +11,9 @@ torch::Tensor Block::operator()(const torch::Tensor& input) {
   const auto pre_hooks = pre_hooks_;
   for (const auto& hook : pre_hooks) hook();
   const auto input_hooks = input_hooks_;
-  for (const auto& hook : input_hooks) hook(input);
-  torch::Tensor output = forward(input);
+  torch::Tensor seen = input;
+  for (const auto& hook : input_hooks) seen = hook(std::move(seen));
+  torch::Tensor output = forward(seen);
   const auto hooks = hooks_;
   for (const auto& hook : hooks) output = hook(std::move(output));
   return output;
