@@ -64,7 +64,7 @@ std::string check_share(const fs::path& folder, const Found& found,
                         const std::vector<FileEntry>& named, int rank, int world_size) {
   std::vector<FileEntry> files;
   const size_t count = found.manifest.empty() ? found.files.size() : named.size();
-  for (size_t i = static_cast<size_t>(rank); i < count; i += static_cast<size_t>(world_size)) {
+  for (auto i = static_cast<size_t>(rank); i < count; i += static_cast<size_t>(world_size)) {
     if (found.manifest.empty()) {
       files.push_back(detail::read_shard_head(folder, found.files[i]));
     } else {
@@ -117,7 +117,7 @@ SavedTensors saved_in(const fs::path& folder, const std::vector<FileEntry>& file
   }
   detail::infer_global_shapes(chosen);
   detail::check_cover(folder, chosen);
-  return SavedTensors(folder, chosen, {}, /*checked=*/true);
+  return {folder, chosen, {}, /*checked=*/true};
 }
 
 /// Throws Error if a tensor was saved with another type than the piece has.
