@@ -32,6 +32,10 @@ TEST(Block, HooksRunAroundForwardInTheOrderOfTheirRegistration) {
     block.note("after 1");
     return output;
   });
+  block.register_forward_input_hook([&](Tensor input) {
+    block.note("input");
+    return input;
+  });
   block.register_forward_pre_hook([&] { block.note("before 1"); });
   block.register_forward_pre_hook([&] { block.note("before 2"); });
   block.register_forward_hook([&](Tensor output) {
@@ -39,7 +43,8 @@ TEST(Block, HooksRunAroundForwardInTheOrderOfTheirRegistration) {
     return output;
   });
   EXPECT_EQ(block(torch::full({}, 2.0)).item<float>(), 6);
-  EXPECT_THAT(block.events, ElementsAre("before 1", "before 2", "forward", "after 1", "after 2"));
+  EXPECT_THAT(block.events,
+              ElementsAre("before 1", "before 2", "input", "forward", "after 1", "after 2"));
 }
 
 TEST(Block, AHookMayReplaceTheOutput) {
@@ -50,6 +55,13 @@ TEST(Block, AHookMayReplaceTheOutput) {
   EXPECT_EQ(output.item<float>(), 70);
   output.backward();  // through the hooks
   EXPECT_EQ(block.weight.grad().item<float>(), 20);
+}
+
+TEST(Block, AHookMayReplaceTheInput) {
+  Times block;
+  block.register_forward_input_hook([](const Tensor& input) { return input + 1; });
+  block.register_forward_input_hook([](const Tensor& input) { return input * 10; });
+  EXPECT_EQ(block(torch::full({}, 2.0)).item<float>(), 90);
 }
 
 TEST(Block, APreHookMayChangeWhatForwardSees) {
@@ -94,6 +106,8 @@ TEST(Block, OfAModelIsFoundByItsNameAndParameters) {
 TEST(Block, AnEmptyHookIsAnError) {
   Times block;
   EXPECT_THAT([&] { block.register_forward_pre_hook({}); },
+              ThrowsMessage<Error>(HasSubstr("empty")));
+  EXPECT_THAT([&] { block.register_forward_input_hook({}); },
               ThrowsMessage<Error>(HasSubstr("empty")));
   EXPECT_THAT([&] { block.register_forward_hook({}); }, ThrowsMessage<Error>(HasSubstr("empty")));
 }

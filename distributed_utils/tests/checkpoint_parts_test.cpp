@@ -2,10 +2,15 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include <fstream>
+#include <numeric>
+
+#include "box_net.hpp"
 #include "checkpoint/checkpoint_directory.hpp"
 #include "checkpoint/checkpoint_files.hpp"
 #include "cut_net.hpp"
 #include "distributed_utils/checkpoint.hpp"
+#include "distributed_utils/collectives.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/setup.hpp"
 #include "files/safetensors_format.hpp"
@@ -164,6 +169,52 @@ TEST(CheckpointOfParts, APartThatNoFileHoldsIsAnError) {
   detail::write_manifest(saved, manifest);
   expect_refused(folder.path(),
                  {"manifest.json", "'layer.weight' is not whole", "20 of the 20 elements"});
+}
+
+TEST(CheckpointOfParts, PiecesThatOverlapAreNotSaved) {
+  const ranks::TemporaryFolder folder;
+  ranks::run(2, [&] {
+    PartOfRun run(setup());
+    run.train(0, 1);
+    if (get_rank() == 1) run.net.pieces[0].offset[0] -= 1;
+    Checkpoints checkpoints(folder.path());
+    EXPECT_THAT(error_of_all_ranks([&] { checkpoints.save(1, run.net, run.optimizer); }),
+                HasSubstr("model-1.safetensors: it holds elements of 'layer.weight' that"));
+    destroy_process_group();
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+// One launch for all: what four ranks in rows and columns have saved is resumed by others.
+TEST(CheckpointOfParts, InBoxesIsResumedByAnyNumberAndLayout) {
+  ranks::run(6, [] {
+    const World world = setup();
+    const auto first = [](int size) {
+      std::vector<int> members(size);
+      std::iota(members.begin(), members.end(), 0);
+      return new_group(members);
+    };
+    const auto folder = ranks::shared_folder() / "checkpoints";
+    if (const auto four = first(4)) {
+      BoxRun run(world.rank, {2, 2});
+      run.train(0, kSaved);
+      Checkpoints(folder, {.group = *four}).save(kSaved, run.net, run.optimizer);
+    }
+    barrier();
+    for (const Grid& grid : {Grid{1, 1}, Grid{1, 2}, Grid{3, 1}, Grid{2, 3}}) {
+      const auto group = first(grid.ranks());
+      if (!group) continue;
+      BoxRun run(world.rank, grid), serial(0, {});
+      Checkpoints(folder, {.group = *group}).load_latest().restore(run.net, run.optimizer);
+      serial.train(0, kSaved);
+      for (int step = kSaved; step <= kSaved + kLater; ++step) {
+        run.expect_part_of(serial);
+        run.train(step, step + 1);
+        serial.train(step, step + 1);
+      }
+    }
+    destroy_process_group();
+  });
 }
 
 TEST(CheckpointOfParts, AnotherShapeIsAnErrorOnAllRanks) {

@@ -96,14 +96,6 @@ TEST(Placements, AModelInPartsIsLoadedFromAWholeFile) {
   }
 }
 
-TEST(Placements, Save0RefusesAModelInParts) {
-  const ranks::TemporaryFolder folder;
-  const CutNet part(0, 2);
-  EXPECT_THAT([&] { save0(part, folder / "model.safetensors"); },
-              ThrowsMessage<Error>(HasSubstr("'layer.weight' ranks hold different parts")));
-  EXPECT_FALSE(std::filesystem::exists(folder / "model.safetensors"));
-}
-
 TEST(Placements, NameTheStateOfAnOptimizer) {
   CutNet part(1, 2);
   torch::optim::AdamW optimizer(part.parameters(), 0.1);

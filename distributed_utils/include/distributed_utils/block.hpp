@@ -15,6 +15,9 @@ class Block : public torch::nn::Module {
 
   /// Runs before forward().
   using PreHook = std::function<void()>;
+  /// Runs after those. Gets forward()'s input, or the hook's before it, and returns what takes its
+  /// place.
+  using InputHook = std::function<torch::Tensor(torch::Tensor input)>;
   /// Gets forward()'s output, or the hook's before it, and returns what takes its place.
   using Hook = std::function<torch::Tensor(torch::Tensor output)>;
 
@@ -26,10 +29,12 @@ class Block : public torch::nn::Module {
   /// Hooks run in the order in which they were registered, in all later calls. A hook that
   /// registers another one does so for the next call. Throws Error for an empty hook.
   void register_forward_pre_hook(PreHook hook);
+  void register_forward_input_hook(InputHook hook);
   void register_forward_hook(Hook hook);
 
  private:
   std::vector<PreHook> pre_hooks_;
+  std::vector<InputHook> input_hooks_;
   std::vector<Hook> hooks_;
 };
 

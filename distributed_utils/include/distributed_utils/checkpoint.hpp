@@ -37,6 +37,11 @@
 /// (docs.pytorch.org/docs/stable/distributed.checkpoint.html): metadata with global shapes and
 /// offsets in one file, tensors by rank in others.
 ///
+/// A run may be resumed by another number of ranks, or by ranks that cut the model in another way:
+/// parameters, buffers and the optimizer's state are to the bit what they were. The epoch goes on
+/// where it was, whatever the batch size is, since DistributedSampler::skip() deals out what no
+/// rank has taken. Random number generators are other ones then (see restore()), so dropout is.
+///
 /// The directory must be one that all ranks see; ranks of several nodes need a shared file system.
 /// Ranks wait for rank 0, who writes and checks most, no longer than SetupOptions::timeout: set it
 /// higher for checkpoints of tens of gigabytes.
@@ -143,7 +148,8 @@ class Checkpoints {
   /// If anything fails on any rank (disk full, directory read-only or gone), all ranks throw the
   /// same Error, nothing of the new checkpoint is left, and the former ones are as they were: a
   /// trainer may catch it, warn and go on. It is an Error too if the directory holds a checkpoint
-  /// of a later step, which no run that was resumed from the newest would meet.
+  /// of a later step, which no run that was resumed from the newest would meet, and if the ranks'
+  /// pieces of a tensor overlap or are not all of it.
   void save(int64_t step, torch::nn::Module& model, const torch::optim::Optimizer& optimizer,
             const Scalars& scalars = {}, const StateDict& rank_state = {});
 

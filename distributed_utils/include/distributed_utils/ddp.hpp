@@ -3,14 +3,13 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
-#include <map>
 #include <memory>
-#include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "distributed_utils/collect_tensors.hpp"
 #include "distributed_utils/comm_hooks.hpp"
+#include "distributed_utils/no_sync.hpp"
 #include "distributed_utils/placement.hpp"
 #include "distributed_utils/process_group.hpp"
 
@@ -58,19 +57,9 @@ class DistributedDataParallelBase : public torch::nn::Module, public Placed {
  public:
   ~DistributedDataParallelBase() override;
 
+  using NoSync = distributed_utils::NoSync;
   /// While the returned object lives, backward() adds to local gradients without communication; the
   /// first backward() of a forward after it averages what was added up.
-  class NoSync {
-   public:
-    explicit NoSync(bool& flag) : flag_(flag), before_(std::exchange(flag, false)) {}
-    ~NoSync() { flag_ = before_; }
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
-
-   private:
-    bool& flag_;
-    bool before_;
-  };
   [[nodiscard]] NoSync no_sync() { return NoSync(synchronizes_); }
 
   /// Lets a hook, bf16_compress_hook for example, do what the all-reduce of each bucket does. Once,
@@ -114,29 +103,6 @@ class DistributedDataParallelBase : public torch::nn::Module, public Placed {
   std::unique_ptr<State> state_;
   bool synchronizes_ = true;
 };
-
-/// The tensors in what a forward returned; needed for find_unused_parameters only. Overload it,
-/// found by argument-dependent look-up, for result types of your own.
-inline void collect_tensors(const torch::Tensor& tensor, std::vector<torch::Tensor>& into) {
-  into.push_back(tensor);
-}
-template <typename T>
-void collect_tensors(const std::vector<T>& values, std::vector<torch::Tensor>& into) {
-  for (const auto& value : values) collect_tensors(value, into);
-}
-template <typename K, typename T>
-void collect_tensors(const std::map<K, T>& values, std::vector<torch::Tensor>& into) {
-  for (const auto& [key, value] : values) collect_tensors(value, into);
-}
-template <typename... Ts>
-void collect_tensors(const std::tuple<Ts...>& values, std::vector<torch::Tensor>& into) {
-  std::apply([&](const auto&... value) { (collect_tensors(value, into), ...); }, values);
-}
-template <typename A, typename B>
-void collect_tensors(const std::pair<A, B>& values, std::vector<torch::Tensor>& into) {
-  collect_tensors(values.first, into);
-  collect_tensors(values.second, into);
-}
 
 namespace detail {
 [[noreturn]] void fail_unknown_output();

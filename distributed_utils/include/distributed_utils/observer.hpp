@@ -25,6 +25,15 @@ struct SamplerDescription {
   bool shuffle = false, drop_last = false, pad = false;
 };
 
+/// What happens to a unit of a FullyShardedDataParallel, in this order.
+enum class UnitEvent {
+  gather_issued,  ///< its parameters are on their way to this rank
+  gathered,       ///< forward or backward() goes on with them
+  freed,
+  reduce_issued,  ///< its gradients are on their way
+  reduced,        ///< the shards have theirs
+};
+
 class Observer {
  public:
   using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
@@ -47,6 +56,8 @@ class Observer {
   /// A forward pass of DistributedDataParallel is over, on this thread. Its collectives come from
   /// backward(), on GPUs from another thread.
   virtual void forward_ended() {}
+  /// unit: its name within the model. On the thread that the event is of, as above.
+  virtual void unit_event(const std::string& /*unit*/, UnitEvent /*event*/) {}
 };
 
 /// Whom this process tells, from now on. `find` is asked each time; it returns null while nobody

@@ -33,6 +33,10 @@ class Placed {
   /// The buckets in which gradients will travel (DistributedDataParallelOptions::bucket_indices),
   /// settled now; empty where there are none. Every rank calls it, between two steps.
   virtual std::vector<std::vector<size_t>> settle_buckets() { return {}; }
+
+  /// Something was loaded into the pieces: copies of them, whole ones say, are out of date. No
+  /// collective.
+  virtual void pieces_were_loaded() {}
 };
 
 /// The pieces of a module's parameters and buffers: those that it and its submodules say by being

@@ -14,8 +14,8 @@ namespace distributed_utils {
 StateDict state_dict(const torch::nn::Module& module);
 
 /// Writes state_dict(module) to a safetensors file (see save_file) on rank 0 of the group; other
-/// ranks return at once. No collective: nobody waits for the file. Throws Error for a module of
-/// which a rank holds only a part: see Checkpoints for those.
+/// ranks return at once. No collective: nobody waits for the file. A module of which ranks hold
+/// only parts is another matter: all ranks must call it, as save_full_model(), which it is then.
 void save0(const torch::nn::Module& module, const std::filesystem::path& path,
            const Group& group = {});
 

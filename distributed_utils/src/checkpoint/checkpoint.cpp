@@ -4,13 +4,12 @@
 
 #include <charconv>
 #include <functional>
-#include <set>
-#include <sstream>
 #include <utility>
 
 #include "checkpoint/checkpoint_content.hpp"
 #include "checkpoint/checkpoint_files.hpp"
 #include "checkpoint/generator_state.hpp"
+#include "checkpoint/pieces.hpp"
 #include "checkpoint/restore.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/placement.hpp"
@@ -27,20 +26,6 @@ uint64_t derived_seed(const std::string& manifest_hash, int rank, int world_size
   uint64_t seed = 0;
   std::from_chars(hash.data(), hash.data() + 16, seed, 16);
   return seed;
-}
-
-// The names of torch's modules have no line breaks.
-std::string names_of(const std::vector<Placement>& pieces) {
-  std::string text;
-  for (const auto& piece : pieces) text += piece.name + "\n";
-  return text;
-}
-
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
 }
 
 template <typename T>
@@ -101,18 +86,16 @@ void Checkpoint::restore(torch::nn::Module& model, torch::optim::Optimizer& opti
   if (!content_) return;
   Content& content = *content_;
   const auto pieces = placements(model);
-  std::set<std::string> names;  // of all ranks
-  for (const auto& text : detail::together(content.group, [&] { return names_of(pieces); })) {
-    for (const auto& name : split_lines(text)) names.insert(name);
-  }
+  const auto names = detail::names_of_all_ranks(content.group, pieces);
   std::function<void()> load_model;
   std::function<void()> load_optimizer;
   detail::together(content.group, [&] {
     if (content.restored) {
       throw Error("Checkpoint::restore: was called before. Mend: load the checkpoint again.");
     }
-    load_model = detail::prepare_load(model, detail::read_pieces(content.model, pieces, names),
-                                      content.folder / detail::kModelFile);
+    const auto file = content.folder / detail::kModelFile;
+    load_model =
+        detail::prepare_load(model, detail::read_pieces(content.model, pieces, names, file), file);
     load_optimizer = detail::prepare_load(
         optimizer, model, detail::read_optimizer_pieces(content.optimizer, pieces, names));
     return std::string();

@@ -1,19 +1,16 @@
 #include "checkpoint/checkpoint_directory.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>  // NOLINT(modernize-deprecated-headers): renameat2 is Linux's
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
+#include <cstdio>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
 #include "distributed_utils/error.hpp"
-#include "files/atomic_file.hpp"
+#include "files/atomic_folder.hpp"
 
 namespace distributed_utils::detail {
 namespace {
@@ -27,8 +24,6 @@ constexpr std::string_view kHiddenSuffix = ".tmp";
 [[noreturn]] void fail(const fs::path& path, const char* doing, const std::error_code& error) {
   throw Error(fmt::format("{}: cannot {} it: {}.", path.string(), doing, error.message()));
 }
-
-std::error_code last_error() { return {errno, std::generic_category()}; }
 
 /// nullopt for what is no checkpoint's name.
 std::optional<int64_t> step_of(const std::string& name) {
@@ -99,21 +94,7 @@ void begin_checkpoint(const fs::path& directory, int64_t step, bool create) {
 }
 
 void commit_checkpoint(const fs::path& directory, int64_t step) {
-  const fs::path folder = temporary_folder(directory, step);
-  const fs::path final = directory / checkpoint_name(step);
-  sync_folder(folder);
-  if (rename(folder.c_str(), final.c_str()) != 0) {
-    if (errno != ENOTEMPTY && errno != EEXIST) fail(folder, "rename", last_error());
-    // One of the same step is there: they change places, so that at every instant one has the name.
-    if (renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) != 0) {
-      throw Error(
-          fmt::format("{}: is there already, and this file system cannot replace it in one go "
-                      "({}). Mend: remove it, or save elsewhere.",
-                      final.string(), std::strerror(errno)));
-    }
-  }
-  sync_folder(directory);
-  discard_checkpoint(directory, step);
+  commit_folder(temporary_folder(directory, step), directory / checkpoint_name(step));
 }
 
 void discard_checkpoint(const fs::path& directory, int64_t step) noexcept {
@@ -127,7 +108,7 @@ void prune_checkpoints(const fs::path& directory, int keep) noexcept try {
   for (const int64_t step : steps) {
     // Hidden first: half of a checkpoint must not have a name.
     const fs::path hidden = temporary_folder(directory, step);
-    if (rename((directory / checkpoint_name(step)).c_str(), hidden.c_str()) == 0) {
+    if (std::rename((directory / checkpoint_name(step)).c_str(), hidden.c_str()) == 0) {
       discard_checkpoint(directory, step);
     }
   }

@@ -63,7 +63,8 @@ const FileEntry& entry_of(const fs::path& folder, const Manifest& manifest,
 std::string rank_file(int rank) { return fmt::format("rank-{}.safetensors", rank); }
 
 FileEntry write_tensors(const fs::path& folder, const std::string& name,
-                        std::vector<Placement> pieces) {
+                        std::vector<Placement> pieces,
+                        const std::map<std::string, std::string>& metadata) {
   std::ranges::sort(pieces, {}, &Placement::name);
   StateDict tensors;
   for (const auto& piece : pieces) {
@@ -73,7 +74,7 @@ FileEntry write_tensors(const fs::path& folder, const std::string& name,
   FileEntry entry = {.name = name, .size = 0, .sha256 = {}, .tensors = {}};
   AtomicFile file(folder / name);
   Sha256 hash;  // of what was meant to be written, whatever the disk makes of it
-  write_safetensors(tensors, folder / name, {}, [&](const void* data, size_t size) {
+  write_safetensors(tensors, folder / name, metadata, [&](const void* data, size_t size) {
     file.write(data, size);
     hash.update(data, size);
     entry.size += size;
@@ -107,12 +108,17 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
   file.commit();
 }
 
-Manifest read_manifest(const fs::path& folder) {
+Manifest read_any_manifest(const fs::path& folder) {
   const fs::path path = folder / kManifestFile;
   size_of(path);
   std::string text;
   read(path, [&](const char* data, size_t size) { text.append(data, size); });
-  Manifest manifest = manifest_from_text(text, path);
+  return manifest_from_text(text, path);
+}
+
+Manifest read_manifest(const fs::path& folder) {
+  const fs::path path = folder / kManifestFile;
+  Manifest manifest = read_any_manifest(folder);
   if (checkpoint_name(manifest.step) != folder.filename()) {
     fail_at(path, fmt::format("is the manifest of another checkpoint, {}",
                               checkpoint_name(manifest.step)));

@@ -128,7 +128,7 @@ Checkpoint Checkpoints::read(const std::optional<int64_t>& step) {
 
     content->same_world = get_world_size(group) == manifest.world_size;
     const auto read_saved = [&](const std::string& name) {
-      return detail::SavedTensors(content->folder, manifest, name,
+      return detail::SavedTensors(content->folder, detail::part_files(manifest, name),
                                   detail::read_tensors(content->folder, manifest, name),
                                   /*checked=*/rank == 0);
     };

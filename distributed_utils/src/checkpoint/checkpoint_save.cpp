@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
+#include "checkpoint/announced.hpp"
 #include "checkpoint/checkpoint_directory.hpp"
 #include "checkpoint/checkpoint_files.hpp"
+#include "checkpoint/cover.hpp"
 #include "checkpoint/generator_state.hpp"
 #include "checkpoint/pieces.hpp"
 #include "checkpoint/saved_tensors.hpp"
@@ -25,35 +27,8 @@ StateDict rank_tensors(const torch::nn::Module& model, const StateDict& rank_sta
   return tensors;
 }
 
-/// What a rank tells the others before it writes: the step, and which pieces of model and optimizer
-/// it holds that may not be everybody's.
-std::string announce(int64_t step, const std::vector<Placement>& model,
-                     const std::vector<Placement>& optimizer) {
-  nlohmann::json text = {{"step", step}, {"model", Descriptions()}, {"optimizer", Descriptions()}};
-  for (const auto& piece : model) {
-    if (!piece.replicated) text["model"].push_back(detail::describe(piece));
-  }
-  for (const auto& piece : optimizer) {
-    if (!piece.replicated) text["optimizer"].push_back(detail::describe(piece));
-  }
-  return text.dump();
-}
-
-/// What all ranks have announced.
-struct Announced {
-  std::vector<Descriptions> model, optimizer;  // by rank
-};
-
 /// Throws Error, the same on all ranks, if they save different steps.
-Announced read_announced(const std::vector<std::string>& texts) {
-  Announced result;
-  std::vector<int64_t> steps;
-  for (const auto& text : texts) {
-    const auto from = nlohmann::json::parse(text);
-    steps.push_back(from.at("step"));
-    result.model.push_back(from.at("model"));
-    result.optimizer.push_back(from.at("optimizer"));
-  }
+void check_steps(const std::vector<int64_t>& steps) {
   for (size_t rank = 1; rank < steps.size(); ++rank) {
     if (steps[rank] == steps[0]) continue;
     throw Error(fmt::format(
@@ -61,7 +36,6 @@ Announced read_announced(const std::vector<std::string>& texts) {
         "it on all ranks after the same step.",
         steps[0], rank, steps[rank]));
   }
-  return result;
 }
 
 /// The files in which this rank writes what it holds of a model or an optimizer: replicated tensors
@@ -79,6 +53,18 @@ std::vector<FileEntry> write_pieces(const std::filesystem::path& folder, const s
     files.push_back(detail::write_tensors(folder, detail::part_file(name, rank), parts));
   }
   return files;
+}
+
+/// Throws Error unless the files hold each tensor of model and optimizer once. Names are the
+/// model's or the optimizer's, so each is looked at by itself.
+void check_whole(const std::filesystem::path& folder, const std::vector<FileEntry>& files) {
+  for (const std::string_view of : {"model", "optimizer"}) {
+    std::vector<FileEntry> chosen;
+    for (const auto& file : files) {
+      if (file.name.starts_with(of)) chosen.push_back(file);
+    }
+    detail::check_cover(folder, chosen);
+  }
 }
 
 }  // namespace
@@ -107,13 +93,13 @@ void Checkpoints::save(int64_t step, torch::nn::Module& model,
     manifest.bucket_indices = placed->settle_buckets();
   }
   std::vector<Placement> model_pieces, optimizer_pieces;
-  Announced announced;
+  detail::Announced announced;
   const auto begin = [&] {
     if (step < 0) throw Error(fmt::format("Checkpoints::save: step {} is less than 0.", step));
     if (rank == 0) detail::begin_checkpoint(directory_, step, !existed_);
     model_pieces = placements(model);
     optimizer_pieces = detail::optimizer_placements(optimizer, model);
-    return announce(step, model_pieces, optimizer_pieces);
+    return detail::announce(step, model_pieces, optimizer_pieces);
   };
   const auto write = [&] {
     auto files = write_pieces(folder, detail::kModelFile, model_pieces, rank, announced.model);
@@ -128,13 +114,15 @@ void Checkpoints::save(int64_t step, torch::nn::Module& model,
   };
   const auto commit = [&] {
     if (rank == 0) {
+      check_whole(directory_ / detail::checkpoint_name(step), manifest.files);
       detail::write_manifest(folder, manifest);
       detail::commit_checkpoint(directory_, step);
     }
     return std::string();
   };
   try {
-    announced = read_announced(detail::together(group, begin));
+    announced = detail::read_announced(detail::together(group, begin));
+    check_steps(announced.steps);
     for (const auto& text : detail::together(group, write)) {
       const auto files = detail::files_from_text(text);
       manifest.files.insert(manifest.files.end(), files.begin(), files.end());

@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <sstream>
 #include <unordered_set>
+
+#include "files/file_error.hpp"
+#include "group/together.hpp"
 
 namespace distributed_utils::detail {
 namespace {
@@ -36,6 +40,30 @@ at::Tensor part_of(const at::Tensor& tensor, at::IntArrayRef offset, at::IntArra
     part = part.narrow(static_cast<int64_t>(i), offset[i], shape[i]);
   }
   return part;
+}
+
+std::set<std::string> names_of_all_ranks(const Group& group, const std::vector<Placement>& pieces) {
+  // The names of torch's modules have no line breaks.
+  const auto texts = together(group, [&] {
+    std::string text;
+    for (const auto& piece : pieces) text += piece.name + "\n";
+    return text;
+  });
+  std::set<std::string> names;
+  for (const auto& text : texts) {
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) names.insert(line);
+  }
+  return names;
+}
+
+void check_global_shape(const Placement& piece, at::IntArrayRef shape,
+                        const std::filesystem::path& path) {
+  if (shape == piece.global_shape) return;
+  fail_at(path,
+          fmt::format("'{}' has shape {}, the model's has {}. Mend: use the configuration it "
+                      "was trained with",
+                      piece.name, c10::str(shape), c10::str(at::IntArrayRef(piece.global_shape))));
 }
 
 std::string describe(const Placement& piece) {

@@ -3,10 +3,13 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "distributed_utils/placement.hpp"
+#include "distributed_utils/process_group.hpp"
 #include "distributed_utils/safetensors.hpp"
 
 namespace distributed_utils::detail {
@@ -21,6 +24,14 @@ std::vector<Placement> whole_placements(const StateDict& tensors);
 
 /// A box of a tensor, as a view.
 at::Tensor part_of(const at::Tensor& tensor, at::IntArrayRef offset, at::IntArrayRef shape);
+
+/// The names of what all ranks of the group hold. Every rank calls it.
+std::set<std::string> names_of_all_ranks(const Group& group, const std::vector<Placement>& pieces);
+
+/// Throws Error, naming the file or folder `path`, unless the whole tensor that a piece belongs to
+/// has this shape.
+void check_global_shape(const Placement& piece, at::IntArrayRef shape,
+                        const std::filesystem::path& path);
 
 /// Says which piece it is: the same text for the same piece on any rank.
 std::string describe(const Placement& piece);

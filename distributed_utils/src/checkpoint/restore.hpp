@@ -11,7 +11,8 @@
 
 namespace distributed_utils::detail {
 
-/// What copies `from`, which was read from `path`, into the module. Throws Error as load() does.
+/// What copies `from`, this rank's pieces of what was read from `path`, into the module. Throws
+/// Error if a name is missing or unknown.
 std::function<void()> prepare_load(torch::nn::Module& module, StateDict from,
                                    const std::filesystem::path& path);
 

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "checkpoint/pieces.hpp"
 #include "checkpoint/restore.hpp"
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/observer.hpp"
 #include "distributed_utils/placement.hpp"
+#include "distributed_utils/sharded_model.hpp"
 
 namespace distributed_utils {
 
@@ -19,29 +22,18 @@ StateDict state_dict(const torch::nn::Module& module) {
 void save0(const torch::nn::Module& module, const std::filesystem::path& path, const Group& group) {
   const bool writes = get_rank(group) == 0;
   if (Observer* const watching = observer()) watching->save0_called(writes);
-  for (const auto& piece : placements(module)) {
-    if (piece.replicated) continue;
-    throw Error(
-        fmt::format("{}: save0 writes what rank 0 holds, but of '{}' ranks hold different parts. "
-                    "Fix: save a checkpoint (Checkpoints), to which every rank adds its parts.",
-                    path.string(), piece.name));
+  const auto pieces = placements(module);
+  if (!std::ranges::all_of(pieces, &Placement::replicated)) {
+    save_full_model(module, path, group);
+    return;
   }
   if (writes) save_file(state_dict(module), path);
 }
 
 namespace {
 
-/// What belongs into the piece of a tensor that was read: all of it, or of a whole one the part.
-at::Tensor part_for(const Placement& piece, const at::Tensor& read,
-                    const std::filesystem::path& path) {
-  if (read.sizes() == piece.tensor.sizes()) return read;
-  if (read.sizes() == piece.global_shape) {
-    return detail::part_of(read, piece.offset, piece.tensor.sizes());
-  }
-  throw Error(fmt::format(
-      "{}: '{}' has shape {}, the model's has {}. Mend: use the configuration it was trained with.",
-      path.string(), piece.name, c10::str(read.sizes()),
-      c10::str(c10::IntArrayRef(piece.global_shape))));
+void tell_loaded(torch::nn::Module& module) {
+  if (auto* placed = dynamic_cast<Placed*>(&module)) placed->pieces_were_loaded();
 }
 
 }  // namespace
@@ -57,7 +49,7 @@ std::function<void()> detail::prepare_load(torch::nn::Module& module, StateDict 
                       "saved from the same model and configuration.",
                       path.string(), piece.name));
     }
-    copies.emplace_back(piece.tensor.detach(), part_for(piece, found->second, path));
+    copies.emplace_back(piece.tensor.detach(), found->second);
     from.erase(found);
   }
   if (!from.empty()) {
@@ -66,15 +58,28 @@ std::function<void()> detail::prepare_load(torch::nn::Module& module, StateDict 
                     "was saved from the same model and configuration.",
                     path.string(), from.begin()->first));
   }
-  return [copies = std::move(copies)] {
+  return [copies = std::move(copies), &module] {
     const torch::NoGradGuard no_grad;
     // The tensors share the module's memory, so copying into them is loading.
     for (const auto& [to, saved] : copies) to.copy_(saved);
+    for (const auto& part : module.modules(/*include_self=*/false)) tell_loaded(*part);
+    tell_loaded(module);
   };
 }
 
 void load(torch::nn::Module& module, const std::filesystem::path& path) {
-  detail::prepare_load(module, load_file(path), path)();
+  if (std::filesystem::is_directory(path)) {
+    throw Error(fmt::format(
+        "{}: is a folder. Fix: load_sharded_model(model, folder), on all ranks.", path.string()));
+  }
+  StateDict read = load_file(path);
+  for (const auto& piece : placements(module)) {
+    const auto found = read.find(piece.name);
+    if (found == read.end()) continue;  // prepare_load refuses it
+    detail::check_global_shape(piece, found->second.sizes(), path);
+    found->second = detail::part_of(found->second, piece.offset, piece.tensor.sizes());
+  }
+  detail::prepare_load(module, std::move(read), path)();
 }
 
 }  // namespace distributed_utils

@@ -18,6 +18,8 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
+constexpr size_t kMostOpened = 64;
+
 /// What two boxes of a tensor have in common.
 struct Overlap {
   Shape begin, shape;
@@ -47,15 +49,24 @@ std::string part_file(const std::string& file, int rank) {
   return fmt::format("{}-{}.safetensors", file.substr(0, file.find('.')), rank);
 }
 
-SavedTensors::SavedTensors(std::filesystem::path folder, const Manifest& manifest,
-                           const std::string& file, StateDict whole, bool checked)
-    : folder_(std::move(folder)), whole_(std::move(whole)) {
-  for (const auto& [name, tensor] : whole_) globals_[name] = {tensor.sizes().vec(), {}};
+std::vector<FileEntry> part_files(const Manifest& manifest, const std::string& file) {
+  std::vector<FileEntry> result;
   for (int rank = 0; rank < manifest.world_size; ++rank) {
     const auto found = std::ranges::find(manifest.files, part_file(file, rank), &FileEntry::name);
-    if (found == manifest.files.end()) continue;
-    if (!checked) unchecked_.emplace(found->name, *found);
-    for (const auto& part : found->tensors) {
+    if (found != manifest.files.end()) result.push_back(*found);
+  }
+  return result;
+}
+
+SavedTensors::SavedTensors(std::filesystem::path folder, const std::vector<FileEntry>& parts,
+                           StateDict whole, bool checked)
+    : folder_(std::move(folder)), whole_(std::move(whole)) {
+  for (const auto& [name, tensor] : whole_) {
+    globals_[name] = {tensor.sizes().vec(), dtype_name(tensor.scalar_type())};
+  }
+  for (const auto& file : parts) {
+    if (!checked) unchecked_.emplace(file.name, file);
+    for (const auto& part : file.tensors) {
       auto& global = globals_[part.name];
       const bool other = !global.parts.empty() && global.shape != part.global_shape;
       if (other || whole_.contains(part.name)) {
@@ -63,6 +74,7 @@ SavedTensors::SavedTensors(std::filesystem::path folder, const Manifest& manifes
                 fmt::format("says two things about the shape of '{}'", part.name));
       }
       global.shape = part.global_shape;
+      global.dtype = part.dtype;
       global.parts.push_back(part);
     }
   }
@@ -79,6 +91,20 @@ const Shape* SavedTensors::shape_of(const std::string& name) const {
   return found == globals_.end() ? nullptr : &found->second.shape;
 }
 
+std::string SavedTensors::type_of(const std::string& name) const { return globals_.at(name).dtype; }
+
+// Each header is read once, not once for each tensor; but files that are open are counted too.
+SafetensorsFile& SavedTensors::opened(const std::string& file) {
+  auto found = opened_.find(file);
+  if (found != opened_.end()) return *found->second;
+  if (const auto unchecked = unchecked_.find(file); unchecked != unchecked_.end()) {
+    check_file(folder_, unchecked->second);
+    unchecked_.erase(unchecked);
+  }
+  if (opened_.size() == kMostOpened) opened_.clear();
+  return *opened_.emplace(file, std::make_unique<SafetensorsFile>(folder_ / file)).first->second;
+}
+
 at::Tensor SavedTensors::read(const std::string& name, const Shape& offset, const Shape& shape) {
   const auto whole = whole_.find(name);
   if (whole != whole_.end()) return part_of(whole->second, offset, shape);
@@ -92,15 +118,10 @@ at::Tensor SavedTensors::assemble(const std::string& name, const Global& global,
   for (const auto& part : global.parts) {
     const auto overlap = overlap_of(offset, shape, part);
     if (overlap.empty && result.defined()) continue;
-    if (const auto file = unchecked_.find(part.file); file != unchecked_.end()) {
-      check_file(folder_, file->second);
-      unchecked_.erase(file);
-    }
     // Where nothing is needed, the type is: a rank may hold no element of a tensor.
-    SafetensorsFile file(folder_ / part.file);
     const auto begin = overlap.empty ? Shape(shape.size(), 0) : minus(overlap.begin, part.offset);
-    const auto elements = file.read_part(name, part.local_shape, begin,
-                                         overlap.empty ? Shape(shape.size(), 0) : overlap.shape);
+    const auto elements = opened(part.file).read_part(
+        name, part.local_shape, begin, overlap.empty ? Shape(shape.size(), 0) : overlap.shape);
     if (!result.defined()) result = at::empty(shape, elements.options());
     if (overlap.empty) continue;
     const auto place = minus(overlap.begin, offset);
@@ -120,7 +141,8 @@ at::Tensor SavedTensors::assemble(const std::string& name, const Global& global,
 void SavedTensors::clear() { *this = SavedTensors(); }
 
 StateDict read_pieces(SavedTensors& saved, const std::vector<Placement>& pieces,
-                      const std::set<std::string>& of_all_ranks) {
+                      const std::set<std::string>& of_all_ranks,
+                      const std::filesystem::path& path) {
   StateDict result;
   for (const auto& name : saved.names()) {
     if (!of_all_ranks.contains(name)) result.emplace(name, at::Tensor());
@@ -128,10 +150,8 @@ StateDict read_pieces(SavedTensors& saved, const std::vector<Placement>& pieces,
   for (const auto& piece : pieces) {
     const auto* shape = saved.shape_of(piece.name);
     if (shape == nullptr) continue;
-    const bool fits = *shape == piece.global_shape;
-    const auto offset = fits ? piece.offset : Shape(shape->size(), 0);
-    result.emplace(piece.name,
-                   saved.read(piece.name, offset, fits ? piece.tensor.sizes().vec() : *shape));
+    check_global_shape(piece, *shape, path);
+    result.emplace(piece.name, saved.read(piece.name, piece.offset, piece.tensor.sizes().vec()));
   }
   return result;
 }

@@ -2,12 +2,14 @@
 /// The tensors of a model or of an optimizer in a checkpoint.
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "distributed_utils/placement.hpp"
+#include "files/safetensors_format.hpp"
 
 namespace distributed_utils::detail {
 
@@ -17,16 +19,19 @@ class SavedTensors {
  public:
   SavedTensors() = default;
 
-  /// whole: what was read of `file`, "model.safetensors" for example, whose parts are in
-  /// "model-<rank>.safetensors". checked: this rank has found all files of the checkpoint good.
-  SavedTensors(std::filesystem::path folder, const Manifest& manifest, const std::string& file,
-               StateDict whole, bool checked);
+  /// parts: the files in which parts are. checked: they have been found good; otherwise each is
+  /// checked before it is read.
+  SavedTensors(std::filesystem::path folder, const std::vector<FileEntry>& parts, StateDict whole,
+               bool checked);
 
   /// Of all tensors.
   std::set<std::string> names() const;
 
   /// Whether it holds a tensor of this name, and of which global shape.
   const std::vector<int64_t>* shape_of(const std::string& name) const;
+
+  /// safetensors' name of the type of a tensor that it holds.
+  std::string type_of(const std::string& name) const;
 
   /// A part of a tensor that it holds. Throws Error, naming the file and the tensor, if a file is
   /// damaged and if elements are in none.
@@ -39,26 +44,33 @@ class SavedTensors {
  private:
   struct Global {
     std::vector<int64_t> shape;
-    std::vector<TensorEntry> parts;  // none: it is whole
+    std::string dtype;
+    std::vector<TensorEntry> parts = {};  // none: it is whole
   };
+
+  SafetensorsFile& opened(const std::string& file);
 
   at::Tensor assemble(const std::string& name, const Global& global,
                       const std::vector<int64_t>& offset, const std::vector<int64_t>& shape);
 
   std::filesystem::path folder_;
   std::map<std::string, Global> globals_;
-  std::map<std::string, FileEntry> unchecked_;  // by name
+  std::map<std::string, FileEntry> unchecked_;                      // by name
+  std::map<std::string, std::unique_ptr<SafetensorsFile>> opened_;  // by name
   StateDict whole_;
 };
 
 /// The file of the parts that this rank wrote: "model-2.safetensors" of "model.safetensors".
 std::string part_file(const std::string& file, int rank);
 
-/// What a rank needs for the pieces that it holds. A tensor that is not saved is left out; one
-/// whose global shape is another is given as it is, and one that no rank has, whose names are
-/// `of_all_ranks`, undefined: prepare_load refuses these in its words.
+/// Those of a checkpoint's files that hold parts of what belongs into `file`.
+std::vector<FileEntry> part_files(const Manifest& manifest, const std::string& file);
+
+/// What a rank needs for the pieces that it holds. A tensor that is not saved is left out, and one
+/// that no rank has, whose names are `of_all_ranks`, undefined: prepare_load refuses these in its
+/// words. Throws Error, naming `path`, if a global shape is another.
 StateDict read_pieces(SavedTensors& saved, const std::vector<Placement>& pieces,
-                      const std::set<std::string>& of_all_ranks);
+                      const std::set<std::string>& of_all_ranks, const std::filesystem::path& path);
 
 /// The same for an optimizer's state, whose names end in those of the model's parameters.
 StateDict read_optimizer_pieces(SavedTensors& saved, const std::vector<Placement>& parameters,

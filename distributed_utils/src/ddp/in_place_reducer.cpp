@@ -1,29 +1,18 @@
 #include "ddp/in_place_reducer.hpp"
 
 #include <ATen/Functions.h>
-#include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 
 #include <utility>
 
 #include "distributed_utils/error.hpp"
+#include "group/streams.hpp"
 
 namespace distributed_utils::detail {
 namespace {
 
 using Future = c10::ivalue::Future;
-
-c10::Stream current_stream(c10::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-}
-
-void wait_for(c10::Stream other, c10::Stream here) {
-  c10::Event event(other.device_type());
-  event.record(other);
-  event.block(here);
-}
 
 // From here on a gradient travels from where it is, if others travel with it: putting it together
 // with them would take longer than NCCL takes for one tensor more.

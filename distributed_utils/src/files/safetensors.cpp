@@ -31,11 +31,16 @@ constexpr std::array<std::pair<at::ScalarType, const char*>, 10> kTypes = {{
     {at::kBool, "BOOL"},
 }};
 
-const char* type_name(const std::filesystem::path& path, const std::string& name,
-                      const at::Tensor& tensor) {
-  if (const char* text = detail::dtype_name(tensor.scalar_type())) return text;
-  detail::fail_at(path, fmt::format("safetensors has no type for '{}' ({})", name,
-                                    c10::toString(tensor.scalar_type())));
+const char* type_name(const std::filesystem::path& path, const detail::TensorHead& tensor) {
+  if (const char* text = detail::dtype_name(tensor.type)) return text;
+  detail::fail_at(path, fmt::format("safetensors has no type for '{}' ({})", tensor.name,
+                                    c10::toString(tensor.type)));
+}
+
+uint64_t size_of(const detail::TensorHead& tensor) {
+  uint64_t size = c10::elementSize(tensor.type);
+  for (const int64_t extent : tensor.shape) size *= static_cast<uint64_t>(extent);
+  return size;
 }
 
 }  // namespace
@@ -56,24 +61,34 @@ const char* dtype_name(at::ScalarType type) {
   return nullptr;
 }
 
-void write_safetensors(const StateDict& tensors, const std::filesystem::path& path,
-                       const std::map<std::string, std::string>& metadata,
-                       const std::function<void(const void*, size_t)>& write) {
+std::string safetensors_header(const std::vector<TensorHead>& tensors,
+                               const std::filesystem::path& path,
+                               const std::map<std::string, std::string>& metadata) {
   json header = json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
-    const uint64_t end = offset + tensor.nbytes();
-    header[name] = {{"dtype", type_name(path, name, tensor)},
-                    {"shape", tensor.sizes().vec()},
-                    {"data_offsets", {offset, end}}};
+  for (const auto& tensor : tensors) {
+    const uint64_t end = offset + size_of(tensor);
+    header[tensor.name] = {{"dtype", type_name(path, tensor)},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data begin aligned
   const uint64_t length = text.size();
-  write(&length, sizeof length);
-  write(text.data(), text.size());
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+void write_safetensors(const StateDict& tensors, const std::filesystem::path& path,
+                       const std::map<std::string, std::string>& metadata,
+                       const std::function<void(const void*, size_t)>& write) {
+  std::vector<TensorHead> heads;
+  for (const auto& [name, tensor] : tensors) {
+    heads.push_back({name, tensor.scalar_type(), tensor.sizes().vec()});
+  }
+  const std::string header = safetensors_header(heads, path, metadata);
+  write(header.data(), header.size());
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor bytes = tensor.detach().cpu().contiguous();
     write(bytes.const_data_ptr(), bytes.nbytes());

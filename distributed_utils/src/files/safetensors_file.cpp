@@ -9,6 +9,7 @@
 
 #include "files/file_error.hpp"
 #include "files/safetensors_format.hpp"
+#include "files/whole_numbers.hpp"
 
 namespace distributed_utils::detail {
 namespace {
@@ -72,12 +73,16 @@ SafetensorsFile::SafetensorsFile(std::filesystem::path path)
     const json header = json::parse(text);
     if (!header.is_object()) fail_at(path_, "its header is no JSON object");
     for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") continue;
+      if (name == "__metadata__") {
+        metadata_ = entry.get<std::map<std::string, std::string>>();
+        continue;
+      }
+      const auto bytes =
+          whole_numbers(path_, entry.at("data_offsets"), "the byte range of " + name);
       entries_.emplace(
           name, checked_entry(name, scalar_type(path_, entry.at("dtype").get<std::string>()),
-                              entry.at("shape").get<std::vector<int64_t>>(),
-                              entry.at("data_offsets").get<std::array<uint64_t, 2>>(), data_begin,
-                              size - data_begin));
+                              whole_numbers(path_, entry.at("shape"), "the shape of " + name),
+                              bytes, data_begin, size - data_begin));
     }
   } catch (const json::exception& error) {
     fail_at(path_, fmt::format("its header is damaged: {}", error.what()));
@@ -104,7 +109,7 @@ void SafetensorsFile::check_all_is_named(uint64_t data_begin, uint64_t file_size
 
 SafetensorsFile::Entry SafetensorsFile::checked_entry(const std::string& name, at::ScalarType type,
                                                       std::vector<int64_t> shape,
-                                                      const std::array<uint64_t, 2>& bytes,
+                                                      const std::vector<int64_t>& bytes,
                                                       uint64_t data_begin,
                                                       uint64_t data_size) const {
   uint64_t size = c10::elementSize(type);
@@ -113,18 +118,26 @@ SafetensorsFile::Entry SafetensorsFile::checked_entry(const std::string& name, a
       fail_at(path_, fmt::format("'{}' has an impossible shape", name));
     }
   }
-  if (bytes[0] > bytes[1] || bytes[1] > data_size || bytes[1] - bytes[0] != size) {
+  const bool is_range = bytes.size() == 2 && bytes[0] >= 0 && bytes[0] <= bytes[1];
+  if (!is_range || static_cast<uint64_t>(bytes[1]) > data_size ||
+      static_cast<uint64_t>(bytes[1] - bytes[0]) != size) {
     fail_at(path_, fmt::format("the byte range of '{}' does not fit its shape or the file, which "
                                "is truncated or damaged",
                                name));
   }
-  return {type, std::move(shape), data_begin + bytes[0], data_begin + bytes[1]};
+  return {type, std::move(shape), data_begin + static_cast<uint64_t>(bytes[0]),
+          data_begin + static_cast<uint64_t>(bytes[1])};
 }
 
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> result;
   for (const auto& [name, entry] : entries_) result.push_back(name);
   return result;
+}
+
+TensorHead SafetensorsFile::head(const std::string& name) const {
+  const Entry& entry = entries_.at(name);
+  return {name, entry.type, entry.shape};
 }
 
 void SafetensorsFile::read_bytes(const std::string& name, uint64_t begin, char* to, uint64_t size) {

@@ -1,7 +1,6 @@
 #pragma once
 #include <c10/core/ScalarType.h>
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +19,19 @@ const char* dtype_name(at::ScalarType type);
 /// The type of that name. Throws Error, naming `path`, for a name that safetensors does not have.
 at::ScalarType scalar_type(const std::filesystem::path& path, const std::string& text);
 
+/// What a header says of a tensor; its bytes follow those of the tensor before it.
+struct TensorHead {
+  std::string name;
+  at::ScalarType type;
+  std::vector<int64_t> shape;
+};
+
+/// The begin of a file, after which the tensors' bytes come in this order. `path` only names the
+/// file in errors.
+std::string safetensors_header(const std::vector<TensorHead>& tensors,
+                               const std::filesystem::path& path,
+                               const std::map<std::string, std::string>& metadata);
+
 /// Passes on what save_file writes, piece by piece. `path` only names the file in errors.
 void write_safetensors(const StateDict& tensors, const std::filesystem::path& path,
                        const std::map<std::string, std::string>& metadata,
@@ -32,6 +44,8 @@ class SafetensorsFile {
   explicit SafetensorsFile(std::filesystem::path path);
 
   std::vector<std::string> names() const;
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  TensorHead head(const std::string& name) const;
   at::Tensor read(const std::string& name);
 
   /// The elements from `offset` on, of this shape, and no others. Throws Error too if `name` is not
@@ -47,7 +61,7 @@ class SafetensorsFile {
   };
 
   Entry checked_entry(const std::string& name, at::ScalarType type, std::vector<int64_t> shape,
-                      const std::array<uint64_t, 2>& bytes, uint64_t data_begin,
+                      const std::vector<int64_t>& bytes, uint64_t data_begin,
                       uint64_t data_size) const;
   void check_all_is_named(uint64_t data_begin, uint64_t file_size) const;
   void read_bytes(const std::string& name, uint64_t begin, char* to, uint64_t size);
@@ -55,6 +69,7 @@ class SafetensorsFile {
   std::filesystem::path path_;
   std::ifstream file_;
   std::map<std::string, Entry> entries_;
+  std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace distributed_utils::detail
