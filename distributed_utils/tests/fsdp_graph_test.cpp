@@ -42,7 +42,8 @@ struct Recomputed : Block {
 
 /// Recomputes either within its units or around them.
 struct RecomputingNet : torch::nn::Module {
-  RecomputingNet(bool within, bool recomputes) : within(within), recomputes(recomputes) {
+  RecomputingNet(bool within_units, bool in_backward)
+      : within(within_units), recomputes(in_backward) {
     first = register_module("first", std::make_shared<Project>(torch::randn({kWidth, kWidth})));
     units.push_back(first);
     for (const char* name : {"layer0", "layer1", "layer2"}) {

@@ -43,7 +43,9 @@ std::vector<std::string> lines_of_step(const World& world, FullyShardedDataParal
   options.units = net->units;
   const auto model = FullyShardedDataParallel(net, options);
   diary().lines.clear();
-  loss_of(model->forward(own_rows(0, world.rank, world.world_size))).backward();
+  // Inputs that want gradients make the first unit like all others.
+  const auto rows = own_rows(0, world.rank, world.world_size).requires_grad_(shape.twice);
+  loss_of(model->forward(rows)).backward();
   auto lines = std::move(diary().lines);
   std::erase_if(lines, [](const std::string& line) { return line.ends_with("(the rest)"); });
   return lines;
@@ -88,6 +90,20 @@ TEST(FsdpOrder, UnitsThatAreNotFreedAreGatheredOnce) {
     const auto lines = lines_of_step(world, {.reshard_after_forward = false});
     EXPECT_EQ(std::count(lines.begin(), lines.end(), "gather layer1"), 1);
     EXPECT_EQ(std::count(lines.begin(), lines.end(), "free layer1"), 1);
+    observe(nullptr);
+  });
+}
+
+TEST(FsdpOrder, AUnitThatIsCalledTwiceIsReducedOnce) {
+  ranks::run(2, [] {
+    observe(find_diary);
+    const World world = setup();
+    const auto lines = lines_of_step(world, {}, {.twice = true});
+    std::vector<std::string> reduced;
+    for (const auto& line : lines) {
+      if (line.starts_with("reduce ")) reduced.push_back(line.substr(7));
+    }
+    EXPECT_THAT(reduced, ElementsAre("head", "layer2", "layer1", "layer0", "first"));
     observe(nullptr);
   });
 }

@@ -32,7 +32,7 @@ struct Case {
   FullyShardedDataParallelOptions options = {};
 };
 
-/// Trains five steps sharded, and beside it, on this rank alone, a twin on everybody's rows.
+/// Trains three steps sharded, and beside it, on this rank alone, a twin on everybody's rows.
 void train_beside_twin(const World& world, Case what) {
   SCOPED_TRACE(what.name);
   const auto twin = make_net(what.shape);
@@ -45,7 +45,7 @@ void train_beside_twin(const World& world, Case what) {
   const auto optimizer = make_optimizer(what.adam, model->parameters());
   const auto twin_optimizer = make_optimizer(what.adam, twin->parameters());
   const double tolerance = what.adam || what.shape.hidden > 1000 ? kLoose : kClose;
-  for (int step = 0; step < 5; ++step) {
+  for (int step = 0; step < 3; ++step) {
     optimizer->zero_grad();
     twin_optimizer->zero_grad();
     const auto rows = own_rows(step, world.rank, world.world_size).to(world.device);

@@ -38,6 +38,7 @@ void Reduction::start() {
   }
   const c10::OptionalStreamGuard on(sharing_.reduce_stream);
   put_together();
+  if (!sharing_.reduce_stream) gradients_.clear();  // those that were copied are of no more use
   send();
   if (sharing_.reduce_stream) {
     land();

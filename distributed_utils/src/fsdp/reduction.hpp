@@ -29,7 +29,7 @@ class Reduction {
 
   std::vector<ShardedParameter*> small_, large_;
   const Sharing& sharing_;
-  std::vector<at::Tensor> gradients_;         // until finish(): other streams use their memory
+  std::vector<at::Tensor> gradients_;         // with streams until finish(): they are read there
   std::vector<at::Tensor> inputs_, outputs_;  // of the small ones together, then of the large ones
   c10::intrusive_ptr<c10d::Work> work_;
   std::optional<c10::Event> there_;  // with streams
