@@ -4,6 +4,7 @@
 
 #include <pugixml.hpp>
 
+#include "monitor_runs.hpp"
 #include "support/error.hpp"
 
 namespace checker::bench {
@@ -63,7 +64,7 @@ TEST(Cases, EachOfOursHasAPeerBesideIt) {
   for (const bool gpus : {true, false}) {
     const auto all = cases(gpus, 2, true);
     for (const auto& what : all) {
-      if (what.label.ends_with("--fast") || !what.ours || what.nodes > 1) continue;
+      if (what.label.ends_with("--fast") || !what.ours || what.nodes > 1 || what.trainer) continue;
       EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Case& other) {
         return !other.ours && other.label == what.label && other.ranks == what.ranks;
       })) << what.label;
@@ -71,13 +72,36 @@ TEST(Cases, EachOfOursHasAPeerBesideIt) {
   }
 }
 
+TEST(Cases, TheTrainerIsTimedOnEveryNumberOfRanks) {
+  for (const bool gpus : {true, false}) {
+    const auto all = cases(gpus, 2, true);
+    for (const size_t ranks : {1U, 2U}) {
+      EXPECT_TRUE(std::ranges::any_of(
+          all, [&](const Case& what) { return what.trainer && what.ranks == ranks; }));
+    }
+  }
+}
+
+TEST(Timings, OfATrainerAreOfItsLaterSteps) {
+  auto run = checker::testing::healthy_run({.ranks = 2, .steps = 210, .step = 0.1});
+  for (size_t i = 0; i < 50; ++i) run.ranks[0].steps[i].end += 1;  // warm-up
+  for (size_t i = 150; i < 200; ++i) run.ranks[0].steps[i].end += 0.1;
+  const auto timing = timing_of(run);
+  EXPECT_NEAR(timing.step_ms, 100, 1e-6);
+  EXPECT_NEAR(timing.least_ms, 100, 1e-6);
+  EXPECT_NEAR(timing.most_ms, 200, 1e-6);
+  EXPECT_NEAR(timing.tokens_per_s, 2000 / 0.1, 1e-3);
+  run.ranks[0].steps.resize(99);
+  EXPECT_THROW(timing_of(run), Error);
+}
+
 TEST(Cases, OnCpusThreadsAreSaid) {
   const auto all = cases(false, 2, true);
-  ASSERT_EQ(all.size(), 6u);
-  EXPECT_THAT(all[2].arguments, Contains("--threads=2"));
-  EXPECT_EQ(all[4].ranks, 2u);
-  EXPECT_THAT(all[4].arguments, Contains("--threads=1"));
-  EXPECT_EQ(cases(false, 1, true).size(), 4u);
+  ASSERT_EQ(all.size(), 9u);
+  EXPECT_THAT(all[3].arguments, Contains("--threads=2"));
+  EXPECT_EQ(all[6].ranks, 2u);
+  EXPECT_THAT(all[6].arguments, Contains("--threads=1"));
+  EXPECT_EQ(cases(false, 1, true).size(), 6u);
 }
 
 TEST(Timings, AreReadFromBothPrograms) {

@@ -202,6 +202,10 @@ void run(int argc, char** argv, const step_time::Settings& settings,
 int main(int argc, char** argv) try {
   std::vector<char*> arguments(argv, argv + argc + 1);  // ranks get them all
   const auto settings = step_time::take_settings(argc, argv);
+  if (settings.text) {
+    many_words::write(*settings.text, settings.vocabulary);
+    return 0;
+  }
   if (settings.ranks > 1) {
     if (const int code = ranks::start(settings.ranks, arguments.data(), settings.nodes); code >= 0)
       return code;

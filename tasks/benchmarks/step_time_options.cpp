@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kHelp =
     R"(step_time [--ranks=N] [--nodes=N] [--steps=N] [--repeats=N] [--vocabulary=N] [--bucket-mb=N]
-          [--bucket-views] [--compress] [--losses=FILE] [--trace=FILE] [--benchmark_...]
-          [a trainer's options]
+          [--bucket-views] [--compress] [--losses=FILE] [--trace=FILE] [--text=FOLDER]
+          [--benchmark_...] [a trainer's options]
 
 Times the training step of a task: --repeats times --steps steps, with the loader and with one
 batch again and again; the difference is what the loader costs. --ranks starts that many on this
@@ -21,7 +21,7 @@ machine, and --nodes makes NCCL take it for so many: halves of the ranks, say, t
 not NVLink. Under torchrun it is one of torchrun's ranks. Without --data it trains on a text that it
 writes, of --vocabulary words. --compress lets gradients travel as bf16. Instead of timing, --losses
 writes one loss a line, and --trace what five steps of rank 0 ran when, for chrome://tracing or
-ui.perfetto.dev.
+ui.perfetto.dev; --text writes the text and nothing else.
 For example:
   step_time --config seed --precision tf32 --fast --benchmark_out=step.json
 )";
@@ -49,6 +49,10 @@ bool take(Settings& settings, std::string_view argument) {
   if (argument == "--compress") return settings.compress = true;
   if (auto file = value_of(argument, "--losses=")) {
     settings.losses = std::move(file);
+    return true;
+  }
+  if (auto folder = value_of(argument, "--text=")) {
+    settings.text = std::move(folder);
     return true;
   }
   if (auto file = value_of(argument, "--trace=")) {

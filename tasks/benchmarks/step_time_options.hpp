@@ -17,6 +17,7 @@ struct Settings {
   bool compress = false;              ///< gradients travel as bf16
   std::optional<std::string> losses;  ///< a file for the loss of each step
   std::optional<std::string> trace;   ///< a file for what ran when
+  std::optional<std::string> text;    ///< a folder for the text, and nothing else
 };
 
 /// Takes its own arguments out of argc and argv; prints its help and ends the program for --help.

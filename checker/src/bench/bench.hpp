@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "monitor/run.hpp"
 #include "support/project.hpp"
 
 namespace checker::bench {
@@ -17,7 +18,8 @@ struct Case {
   bool ours = true;   ///< by step_time; else by the peer in Python
   size_t ranks = 1;
   std::vector<std::string> arguments;
-  size_t nodes = 1;  ///< that NCCL takes this machine for: between them, TCP on the loopback
+  size_t nodes = 1;      ///< that NCCL takes this machine for: between them, TCP on the loopback
+  bool trainer = false;  ///< ours, by the trainer of step 06 as ./workbook run starts it
 };
 
 struct Timing {
@@ -45,6 +47,10 @@ Result measure(const Project& project, const Case& what, const std::string& pyth
 /// What Timing the JSON of step_time (Google Benchmark's) or a line of the peer's tells. Throws
 /// Error for anything else.
 Timing timing_of(const std::string& json, bool ours);
+
+/// The median step of a monitored run, in windows of 50 steps from step 51 on; evaluations between
+/// them do not count. Throws Error for a run of less than 101 steps.
+Timing timing_of(const monitor::Run& run);
 
 /// How long a step should take on `ranks` ranks: as on one, and the gradients' all-reduce entirely
 /// beside it or entirely after it.

@@ -18,6 +18,14 @@ Arguments lengths(bool quick, bool gpus) {
   return {"--steps=" + std::to_string(steps), "--repeats=" + std::to_string(quick ? 5 : 9)};
 }
 
+// What users run; the others time a step of their own.
+Case trainer(const std::string& label, size_t ranks, Arguments arguments) {
+  return {.label = "trainer, " + label,
+          .ranks = ranks,
+          .arguments = std::move(arguments),
+          .trainer = true};
+}
+
 std::vector<Case> on_gpus(size_t most_ranks, bool quick) {
   const Arguments ours = lengths(quick, true) + Arguments{"--config=seed"};
   const Arguments peers = lengths(quick, true);
@@ -44,6 +52,12 @@ std::vector<Case> on_gpus(size_t most_ranks, bool quick) {
       add("bf16, max-autotune, graph", false, {"bf16-max-autotune-graph"});
     }
     add("bf16, --fast", true, {"--precision=bf16", "--fast"});
+    for (const char* const precision : {"tf32", "bf16"}) {
+      all.push_back(trainer(
+          std::string(precision == std::string("tf32") ? "TF32" : "bf16") + ", --fast", ranks,
+          {"--config=seed", std::string("--precision=") + precision, "--fast",
+           "--max-steps=" + std::to_string(quick ? 600 : 2000)}));
+    }
     if (ranks == most_ranks) break;
   }
   if (most_ranks % 2 != 0) return all;
@@ -70,6 +84,9 @@ std::vector<Case> on_cpus(size_t most_ranks, bool quick) {
     const Arguments argument{"--threads=" + std::to_string(threads)};
     all.push_back({label, true, ranks, ours + argument});
     all.push_back({label, false, ranks, peers + argument});
+    all.push_back(trainer(label, ranks,
+                          {"--config=laptop", "--threads=" + std::to_string(threads),
+                           "--max-steps=" + std::to_string(quick ? 101 : 400)}));
   }
   return all;
 }

@@ -97,8 +97,8 @@ int run_bench(const Project& project, const Arguments& arguments) {
   }
   if (!parsed->count("no-build")) {
     configure_benchmarks(project);
-    const std::vector<std::string> targets{"step_time"};
-    build_targets(project, targets, "building step_time");
+    const std::vector<std::string> targets{"step_time", "solution_06"};
+    build_targets(project, targets, "building step_time and solution_06");
   }
   const auto results = measure_all(project, bench::cases(gpus, ranks, parsed->count("quick") > 0),
                                    python_with_torch(project));
