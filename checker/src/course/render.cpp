@@ -39,7 +39,7 @@ void append_paragraphs(std::vector<std::string>& lines, std::string_view text,
 // comment, which is how strip_comments knows where a TODO's comment ends.
 std::vector<std::string> todo_comment(const Todo& todo, const std::string& begin, bool first,
                                       Rendering which) {
-  const std::string heading = begin + " TODO " + std::to_string(todo.number);
+  const std::string heading = begin + " " + name_of_todo(todo.number);
   if (which == Rendering::solution) return {heading + ": " + todo.done + "."};
   if (!first) return {heading + ", here too: " + todo.here_too};
   std::vector<std::string> lines{heading + ": " + todo.title + "."};
