@@ -1,4 +1,4 @@
-// Solution of step C10: A deadlock: only rank 0.
+// Solution of exercise C10: A deadlock: only rank 0.
 //
 // Only rank 0 needs the sum, so only rank 0 asks for it. The program stands still, or ends with an
 // error.

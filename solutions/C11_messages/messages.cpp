@@ -1,4 +1,4 @@
-// Solution of step C11: A deadlock: all listen.
+// Solution of exercise C11: A deadlock: all listen.
 //
 // The ranks stand in a ring. Each gives its numbers to its right neighbour and gets those of its
 // left one. The program stands still.

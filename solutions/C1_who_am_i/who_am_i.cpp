@@ -1,4 +1,4 @@
-// Solution of step C1: Who am I?.
+// Solution of exercise C1: Ranks find out who they are.
 //
 // The same program is started several times. Each copy, a rank, finds out which one it is. This one
 // does not ask yet.

@@ -1,4 +1,4 @@
-// Solution of step C2: From one to all.
+// Solution of exercise C2: From one to all.
 //
 // Each rank has numbers of its own. In the end all ranks are to have those of rank 0, as all ranks
 // start training from the same parameters.

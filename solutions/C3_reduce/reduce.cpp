@@ -1,4 +1,4 @@
-// Solution of step C3: From all to one.
+// Solution of exercise C3: From all to one.
 //
 // Each rank has numbers of its own. Rank 0 alone needs their sum, as the rank that prints a loss
 // does.

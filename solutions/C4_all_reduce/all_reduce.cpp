@@ -1,4 +1,4 @@
-// Solution of step C4: From all to all.
+// Solution of exercise C4: From all to all.
 //
 // Each rank has numbers of its own, and all ranks need their mean. That is how data parallel
 // training averages gradients.

@@ -1,4 +1,4 @@
-// Solution of step C6: Everybody has a part of the sum.
+// Solution of exercise C6: Everybody has a part of the sum.
 //
 // Each rank has three numbers for each rank. They are added up over the ranks, but each rank needs
 // only its own three sums. FSDP treats gradients like that.

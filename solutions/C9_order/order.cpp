@@ -1,4 +1,4 @@
-// Solution of step C9: A deadlock: two orders.
+// Solution of exercise C9: A deadlock: two orders.
 //
 // The ranks need a sum, and the numbers of rank 0. The program stands still, with two ranks or
 // more. Run it, then let the checker say who waits where.

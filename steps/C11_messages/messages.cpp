@@ -1,4 +1,4 @@
-// Step C11: A deadlock: all listen.
+// Exercise C11: A deadlock: all listen.
 //
 // The ranks stand in a ring. Each gives its numbers to its right neighbour and gets those of its
 // left one. The program stands still.

@@ -1,4 +1,4 @@
-// Step C1: Who am I?.
+// Exercise C1: Ranks find out who they are.
 //
 // The same program is started several times. Each copy, a rank, finds out which one it is. This one
 // does not ask yet.

@@ -1,4 +1,4 @@
-// Step C4: From all to all.
+// Exercise C4: From all to all.
 //
 // Each rank has numbers of its own, and all ranks need their mean. That is how data parallel
 // training averages gradients.

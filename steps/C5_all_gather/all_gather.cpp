@@ -1,4 +1,4 @@
-// Step C5: Everybody has everything.
+// Exercise C5: Everybody has everything.
 //
 // Each rank has numbers of its own. In the end each rank has those of all ranks, side by side and
 // in the order of the ranks: nothing is added up.

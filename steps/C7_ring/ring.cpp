@@ -1,4 +1,4 @@
-// Step C7: An all_reduce of your own.
+// Exercise C7: An all_reduce of your own.
 //
 // The ranks stand in a ring, and each speaks to its neighbours alone. Parts of the numbers travel
 // around twice: the first way adds them up, the second way brings the sums to everybody. NCCL does

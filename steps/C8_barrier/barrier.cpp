@@ -1,4 +1,4 @@
-// Step C8: Wait for each other.
+// Exercise C8: Wait for each other.
 //
 // Rank 0 writes a file, and every rank reads it. The others are faster than rank 0: they find no
 // file.

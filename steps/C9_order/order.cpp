@@ -1,4 +1,4 @@
-// Step C9: A deadlock: two orders.
+// Exercise C9: A deadlock: two orders.
 //
 // The ranks need a sum, and the numbers of rank 0. The program stands still, with two ranks or
 // more. Run it, then let the checker say who waits where.

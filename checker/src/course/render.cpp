@@ -51,8 +51,12 @@ std::vector<std::string> header_comment(const CourseFile& file, const Step& step
   const bool job = file.kind == FileKind::job;
   const std::string& begin = file.source.comment();
   const bool solution = which == Rendering::solution;
-  std::vector<std::string> lines{begin + (solution ? " Solution of step " : " Step ") +
-                                 step.label() + ": " + step.title + "."};
+  const std::string name = (step.is_beside() ? "exercise " : "step ") + step.label();
+  std::vector<std::string> lines{begin + " Solution of " + name + ": " + step.title + "."};
+  if (!solution) {
+    lines = {begin + (step.is_beside() ? " Exercise " : " Step ") + step.label() + ": " +
+             step.title + "."};
+  }
   lines.push_back(begin);
   append_paragraphs(lines, step.intro, begin + " ");
   lines.push_back(begin);

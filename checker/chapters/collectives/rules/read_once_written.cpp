@@ -134,9 +134,11 @@ void read_once_written(const RunContext& context, Symptoms& symptoms) {
   if (!context.expects("C8")) return;
   const auto& ranks = context.run().ranks;
   const auto writes = std::ranges::find_if(ranks, [](const auto& rank) { return !!written(rank); });
-  if (writes == ranks.end()) return;
-  const size_t writer = writes->place.rank;
-  const Knowledge knowledge(context.run(), writer, *written(*writes));
+  // Who read too early may have died before rank 0 wrote, and so the run has ended.
+  const bool nobody = writes == ranks.end();
+  if (nobody && ranks.front().first_read) return;
+  const size_t writer = nobody ? 0 : writes->place.rank;
+  const Knowledge knowledge(context.run(), writer, nobody ? kNever : *written(*writes));
   for (const auto& rank : ranks) {
     const auto reads = read_at(rank);
     if (!reads || knowledge.from(rank.place.rank) < *reads) continue;

@@ -151,7 +151,10 @@ class Results {
     }
     if (different.empty()) return;
     values["ranks"] = ranks_value(different);
-    symptoms.push_back({.id = "result_differs", .values = values, .evidence = std::move(lines)});
+    symptoms.push_back({.id = "result_differs",
+                        .values = values,
+                        .evidence = std::move(lines),
+                        .variant = context_.step.label()});
   }
 
  private:
