@@ -24,7 +24,7 @@ int main() try {
   //   World: rank, local_rank, world_size and device. These programs run on CPUs, also where there
   //   are GPUs: say setup({.device = torch::kCPU}).
   //   Expect each rank to show a rank of its own and the same world size. The local rank counts
-  //   anew on every node: on one machine it equals the rank, and the checker pretends a second
+  //   from 0 on every node: on one machine it equals the rank, and the checker pretends a second
   //   node.
   const int rank = 0, local_rank = 0, world_size = 1;
 

@@ -41,9 +41,9 @@ std::string in_words(const at::Tensor& tensor) {
 }  // namespace
 
 at::Tensor my_numbers(int64_t count) {
-  const auto numbers = instrumentation::numbers_of_rank(
-      number_in(instrumentation::kNumbersSeed, 1), number_in("RANK", 0),
-      static_cast<size_t>(count));
+  const auto numbers =
+      instrumentation::numbers_of_rank(number_in(instrumentation::kNumbersSeed, 1),
+                                       number_in("RANK", 0), static_cast<size_t>(count));
   auto tensor = at::tensor(numbers, at::kDouble);
   fmt::println("numbers: {}", in_words(tensor));
   return tensor;
@@ -57,7 +57,9 @@ void show(std::string_view name, const at::Tensor& result) {
   fmt::println("{}: {}", name, in_words(result));
 }
 
-void show(std::string_view name, int64_t result) { show(name, at::scalar_tensor(result, at::kLong)); }
+void show(std::string_view name, int64_t result) {
+  show(name, at::scalar_tensor(result, at::kLong));
+}
 
 void write_numbers(const std::filesystem::path& file, const at::Tensor& numbers) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));

@@ -11,7 +11,7 @@ using namespace tasks;
 
 int main() try {
   setup({.device = torch::kCPU});
-  const auto numbers = my_numbers(4);  //@numbers
+  const auto numbers = my_numbers(4);
 
   //@todo C5
 #if C5
@@ -20,7 +20,7 @@ int main() try {
   const auto all = numbers.unsqueeze(0);
 #endif
 
-  show("all", all);  //@show
+  show("all", all);
   destroy_process_group();
   return 0;
 } catch (const std::exception& error) {

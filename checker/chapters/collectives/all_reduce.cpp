@@ -18,7 +18,7 @@ int main() try {
   all_reduce(mean, ReduceOp::AVG);  //@all_reduce
 #endif
 
-  show("mean", mean);  //@show
+  show("mean", mean);
   destroy_process_group();
   return 0;
 } catch (const std::exception& error) {

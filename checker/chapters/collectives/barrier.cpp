@@ -1,5 +1,5 @@
 //@header
-#include <torch/torch.h>
+#include <torch/torch.h>  //@include
 
 #include "tasks/exercise.hpp"
 #include "tasks/options.hpp"

@@ -10,15 +10,15 @@ using namespace distributed_utils;
 using namespace tasks;
 
 int main() try {
-  setup({.device = torch::kCPU});  //@setup
-  auto numbers = my_numbers(4);  //@numbers
+  setup({.device = torch::kCPU});
+  auto numbers = my_numbers(4);
 
   //@todo C2
 #if C2
   broadcast(numbers, 0);  //@broadcast
 #endif
 
-  show("numbers", numbers);  //@show
+  show("numbers", numbers);
   destroy_process_group();
   return 0;
 } catch (const std::exception& error) {

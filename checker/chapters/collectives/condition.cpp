@@ -11,7 +11,7 @@ using namespace tasks;
 
 int main() try {
   const auto [rank, local_rank, world_size, device] = setup({.device = torch::kCPU});
-  const auto sum = my_numbers(4);  //@numbers
+  const auto sum = my_numbers(4);
 
   //@todo C10
 #if C10

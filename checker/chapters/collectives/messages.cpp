@@ -11,10 +11,10 @@ using namespace tasks;
 
 int main() try {
   const auto [rank, local_rank, world_size, device] = setup({.device = torch::kCPU});
-  const int right = (rank + 1) % world_size;  //@right
-  const int left = (rank + world_size - 1) % world_size;  //@left
+  const int right = (rank + 1) % world_size;
+  const int left = (rank + world_size - 1) % world_size;
   const auto numbers = my_numbers(4);
-  const auto received = torch::empty_like(numbers);  //@received
+  const auto received = torch::empty_like(numbers);
 
   //@todo C11
 #if C11
@@ -26,7 +26,7 @@ int main() try {
   send(numbers, right);
 #endif
 
-  show("numbers of the left neighbour", received);  //@show
+  show("numbers of the left neighbour", received);
   destroy_process_group();
   return 0;
 } catch (const std::exception& error) {

@@ -27,8 +27,8 @@ int main() try {
   }
 #endif
 
-  if (world.rank == 0) show("sum", sum);  //@show
-  show("numbers of rank 0", first);  //@show_first
+  if (world.rank == 0) show("sum", sum);
+  show("numbers of rank 0", first);
   destroy_process_group();
   return 0;
 } catch (const std::exception& error) {

@@ -11,7 +11,7 @@ using namespace tasks;
 
 int main() try {
   const auto [rank, local_rank, world_size, device] = setup({.device = torch::kCPU});
-  const auto numbers = my_numbers(3 * world_size);  //@numbers
+  const auto numbers = my_numbers(3 * world_size);
 
   //@todo C6
 #if C6
@@ -20,7 +20,7 @@ int main() try {
   const auto part = numbers.slice(0, 3 * rank, 3 * (rank + 1));
 #endif
 
-  show("part", part);  //@show
+  show("part", part);
   destroy_process_group();
   return 0;
 } catch (const std::exception& error) {

@@ -16,7 +16,7 @@ int main() try {
 
   const auto sum = my_numbers(2 * ranks);
   const auto parts = sum.chunk(ranks);  // views: what changes in them changes in sum
-  const auto part = [&](int number) { return parts[(number + 2 * ranks) % ranks]; };  //@part
+  const auto part = [&](int number) { return parts[(number + 2 * ranks) % ranks]; };
 
   // Gives one part to the right neighbour and returns the one that the left neighbour gives.
   const auto pass_on = [&](const torch::Tensor& given) {
@@ -39,7 +39,7 @@ int main() try {
   }
 #endif
 
-  show("sum", sum);  //@show
+  show("sum", sum);
   destroy_process_group();
   return 0;
 } catch (const std::exception& error) {

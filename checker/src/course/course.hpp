@@ -126,7 +126,8 @@ struct Course {
   std::map<int, Todo> todos;
 
   const Chapter& chapter_of(const Step& step) const;
-  /// A step by name or label ("2", "02", "02_setup", "c4"). Throws UsageError naming the steps there are.
+  /// A step by name or label ("2", "02", "02_setup", "c4"). Throws UsageError naming the steps
+  /// there are.
   const Step& step(std::string_view name) const;
   const Step& step_of(const Todo& todo) const { return step(todo.step); }
 

@@ -158,8 +158,7 @@ class Reader {
       for (const int todo : step.todos) {
         if (todo <= last || (last != 0 && todo != last + 1)) {
           fail(file_, node["todos"].Mark(),
-               name_of_todo(todo) + " stands where " + name_of_todo(last + 1) +
-                   " is due.");
+               name_of_todo(todo) + " stands where " + name_of_todo(last + 1) + " is due.");
         }
         last = todo;
       }
@@ -167,10 +166,10 @@ class Reader {
   }
 
   Step read_step(const YAML::Node& node) const {
-    const Mapping mapping(file_, node,
-                          {"name", "parent", "title", "intro", "run", "todos", "given", "files",
-                           "kind", "worlds", "plans", "arguments", "expected", "results",
-                           "numbers", "numbers_a_rank", "without"});
+    const Mapping mapping(
+        file_, node,
+        {"name", "parent", "title", "intro", "run", "todos", "given", "files", "kind", "worlds",
+         "plans", "arguments", "expected", "results", "numbers", "numbers_a_rank", "without"});
     const auto before = kind_ == ProgramKind::plain ? kNoParent : before_;
     const auto parent = mapping.has("parent") ? mapping.line("parent") : before;
     Step step{.name = mapping.line("name"),

@@ -33,9 +33,9 @@ struct CollectiveSeen {
   size_t event = 0;              ///< its place in the log
   size_t end_event = 0;          ///< that of its end, if it has completed
   bool completed = false, failed = false;
-  std::optional<size_t> waited_from;  ///< when the program first waits for it
+  std::optional<size_t> waited_from;   ///< when the program first waits for it
   std::optional<size_t> waited_until;  ///< when it has waited
-  uint64_t products_meanwhile = 0;    ///< matrix products begun between the call and that
+  uint64_t products_meanwhile = 0;     ///< matrix products begun between the call and that
 };
 
 /// A dataset was asked for these samples.

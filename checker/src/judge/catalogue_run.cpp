@@ -21,8 +21,7 @@ std::string in_words(const Report& report) {
   std::string text;
   for (const auto& verdict : report.verdicts) {
     for (const auto& finding : verdict.findings) {
-      text +=
-          (text.empty() ? "" : "; ") + name_of_todo(verdict.todo) + " " + finding.id;
+      text += (text.empty() ? "" : "; ") + name_of_todo(verdict.todo) + " " + finding.id;
     }
   }
   return text;

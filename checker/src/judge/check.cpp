@@ -239,7 +239,7 @@ class Check {
 
   // folder: where the plan's data lie. number: of the step's plans.
   Plan plan_in(const fs::path& folder, size_t number, uint64_t seed) {
-    const bool on_gpus = options_.device != "cpu";
+    const bool on_gpus = options_.device != "cpu" && !step_.is_beside();
     const auto& conditions = step_.conditions.at(number);
     auto worlds = worlds_for(conditions, options_.worlds, on_gpus);
     report_.not_checked = std::move(worlds.not_checked);

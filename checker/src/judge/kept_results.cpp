@@ -26,6 +26,11 @@ const char* form_name(Form form) {
   return form == Form::student ? "student" : form == Form::whole ? "whole" : "solution";
 }
 
+std::string kind_of(const Sample& sample) {
+  if (sample.job) return "job";
+  return sample.step->kind == ProgramKind::plain ? "plain" : "trainer";
+}
+
 std::string wanted_name(Expectation wanted) {
   if (wanted == Expectation::states) return "states";
   return wanted == Expectation::accepted ? "accepted" : "rejected";
@@ -164,7 +169,7 @@ KeptResult kept(const SampleResult& result, const std::string& device, const std
           .name = result.sample.name,
           .form = form_name(result.sample.form),
           .device = device,
-          .kind = result.sample.job ? "job" : "trainer",
+          .kind = kind_of(result.sample),
           .wanted = wanted_name(result.sample.wanted),
           .as_wanted = result.as_wanted,
           .blamed_rightly = result.blamed_rightly,

@@ -159,12 +159,13 @@ class CheckCall {
 }  // namespace
 
 int check_with(const Project& project, const Arguments& arguments, const Judge& judge) {
-  const auto parsed = parse(check_command(), "[NN | TODO n | CHAPTER | all] [options]",
-                            "Without a step: that of the first TODO that is not done. \"05\" is a "
-                            "step, \"TODO 5\" the\nstep that holds this TODO, \"C4\" an exercise. The exit status is 0 "
-                            "if everything judged is done.\nVerdicts of chosen --world are not "
-                            "remembered: they leave things out.",
-                            arguments);
+  const auto parsed = parse(
+      check_command(), "[NN | TODO n | CHAPTER | all] [options]",
+      "Without a step: that of the first TODO that is not done. \"05\" is a "
+      "step, \"TODO 5\" the\nstep that holds this TODO, \"C4\" an exercise. The exit status is 0 "
+      "if everything judged is done.\nVerdicts of chosen --world are not "
+      "remembered: they leave things out.",
+      arguments);
   if (!parsed) return 0;
   Arguments words;
   if (parsed->count("what")) words = (*parsed)["what"].as<std::vector<std::string>>();

@@ -17,8 +17,8 @@ std::string step_line(const Step& step, const Standings& all, size_t names, size
   if (step.todos.empty()) return line + look.styled(terminal::Style::dim, "to read and to run");
   for (const int todo : step.todos) line += mark(all.at(todo).state, look);
   const auto done = count_done(all, step.todos);
-  line += std::string(cells - step.todos.size() + 2, ' ') + std::to_string(done) + " of " +
-          std::to_string(step.todos.size());
+  line += std::string(cells - std::min(cells, step.todos.size()) + 2, ' ') + std::to_string(done) +
+          " of " + std::to_string(step.todos.size());
   if (done == step.todos.size()) return line;
   const auto count = [&](auto what) {
     return std::ranges::count_if(step.todos, [&](int todo) { return what(all.at(todo)); });
@@ -62,14 +62,14 @@ int run_progress(const Project& project, const Arguments& arguments) {
   size_t names = 0, cells = 0, done = 0, todos = 0;
   for (const auto& step : rows) {
     names = std::max(names, step.name.size());
-    cells = std::max(cells, step.todos.size());
     if (step.is_beside()) continue;
+    cells = std::max(cells, step.todos.size());
     done += count_done(all, step.todos);
     todos += step.todos.size();
   }
-  terminal::say(look.styled(terminal::Style::bold,
-                            std::to_string(done) + " of " + count_of(todos, "TODO")) +
-                " done\n");
+  terminal::say(
+      look.styled(terminal::Style::bold, std::to_string(done) + " of " + count_of(todos, "TODO")) +
+      " done\n");
   for (const auto& step : rows) {
     terminal::say(step_line(step, all, names, cells, look));
   }

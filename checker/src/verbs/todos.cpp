@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-// "1 to 17 and 22 to 25 and C1 to C11": numbers are fixed before all chapters are there.
+// "1 to 17, 22 to 25 and C1 to C11": numbers are fixed before all chapters are there.
 std::string numbers_of(const Course& course) {
   std::vector<std::string> runs;
   for (auto at = course.todos.begin(); at != course.todos.end();) {
@@ -20,7 +20,9 @@ std::string numbers_of(const Course& course) {
     while (++at != course.todos.end() && at->first == last + 1) last = at->first;
     runs.push_back(label_of_todo(first) + (last > first ? " to " + label_of_todo(last) : ""));
   }
-  return join(runs, " and ");
+  const auto last = runs.back();
+  runs.pop_back();
+  return runs.empty() ? last : join(runs, ", ") + " and " + last;
 }
 
 }  // namespace

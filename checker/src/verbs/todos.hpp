@@ -6,7 +6,8 @@
 
 namespace checker {
 
-/// The TODO that the words name: "TODO 5", "todo5", "TODO C4"; "5" and "c4" too if `plain`. Null if they name no
+/// The TODO that the words name: "TODO 5", "todo5", "TODO C4"; "5" and "c4" too if `plain`. Null if
+/// they name no
 /// TODO. Throws UsageError for a TODO that the course lacks.
 const Todo* named_todo(const Course& course, const Arguments& words, bool plain);
 

@@ -14,9 +14,8 @@ namespace {
 const Step& first_to_watch(const Project& project, const std::vector<const Step*>& steps,
                            const Course& course) {
   const auto all = present_standings(project, course);
-  const auto open = std::ranges::find_if(steps, [&](const Step* step) {
-    return count_done(all, step->todos) < step->todos.size();
-  });
+  const auto open = std::ranges::find_if(
+      steps, [&](const Step* step) { return count_done(all, step->todos) < step->todos.size(); });
   return open == steps.end() ? *steps.front() : **open;
 }
 
@@ -25,9 +24,8 @@ const Step& step_to_watch(const Project& project, const Course& course) {
   if (course.todos.empty()) throw Error("This course has no TODOs: there is nothing to watch.");
   const auto next = next_todo(present_standings(project, course));
   if (next) return course.step(course.todos.at(*next).step);
-  const auto last = std::find_if(course.todos.rbegin(), course.todos.rend(), [](const auto& entry) {
-    return !is_exercise(entry.first);
-  });
+  const auto last = std::find_if(course.todos.rbegin(), course.todos.rend(),
+                                 [](const auto& entry) { return !is_exercise(entry.first); });
   return course.step((last == course.todos.rend() ? *course.todos.rbegin() : *last).second.step);
 }
 
@@ -48,7 +46,7 @@ int run_watch(const Project& project, const Arguments& arguments) {
   Arguments words;
   if (parsed->count("step")) words = (*parsed)["step"].as<std::vector<std::string>>();
   const auto chapter = steps_of_named_chapter(course, words);
-  const auto& step = words.empty()      ? step_to_watch(project, course)
+  const auto& step = words.empty()     ? step_to_watch(project, course)
                      : chapter.empty() ? named_step(course, words)
                                        : first_to_watch(project, chapter, course);
   if (step.todos.empty()) {

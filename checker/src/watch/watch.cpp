@@ -178,9 +178,10 @@ class Watch {
       if (!step.todos.empty() && step.is_beside() == view_.step->is_beside()) return go_to(step);
     }
     const bool beside = view_.step->is_beside();
-    view_.remark = direction > 0 ? (beside ? "This is the last exercise." : "This is the last step.")
-                   : beside      ? "This is the first exercise."
-                                 : "There is no TODO before this step.";
+    view_.remark = direction > 0
+                       ? (beside ? "This is the last exercise." : "This is the last step.")
+                   : beside ? "This is the first exercise."
+                            : "There is no TODO before this step.";
   }
 
   void draw() {

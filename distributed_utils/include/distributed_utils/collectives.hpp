@@ -19,9 +19,9 @@ void all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::SUM, const Gro
 [[nodiscard]] Work all_reduce_async(const at::Tensor& tensor, ReduceOp op = ReduceOp::SUM,
                                     const Group& group = {});
 
-/// The tensor of rank `destination` (counted within the group) becomes the reduction of all of them,
-/// in place, contiguous or not; those of the other ranks stay as they are, as in NCCL. AVG needs
-/// floating point; throws Error otherwise, and for a rank outside the group.
+/// The tensor of rank `destination` (counted within the group) becomes the reduction of all of
+/// them, in place, contiguous or not; those of the other ranks stay as they are, as in NCCL. AVG
+/// needs floating point; throws Error otherwise, and for a rank outside the group.
 void reduce(const at::Tensor& tensor, int destination, ReduceOp op = ReduceOp::SUM,
             const Group& group = {});
 [[nodiscard]] Work reduce_async(const at::Tensor& tensor, int destination,

@@ -1,5 +1,5 @@
-// A rank reads a file that another one wrote: not before it can know that it is written. What a rank
-// knows passes on with collectives and messages, from their call on one rank to their end on
+// A rank reads a file that another one wrote: not before it can know that it is written. What a
+// rank knows passes on with collectives and messages, from their call on one rank to their end on
 // another. No clock is asked, so it does not matter which rank happened to be faster.
 #include <algorithm>
 #include <limits>
@@ -102,10 +102,8 @@ class Knowledge {
         return kind_of(one) == kind && static_cast<size_t>(one.call.root) == peer;
       };
     };
-    const size_t number =
-        number_of(run_.ranks[rank], call, between(CollectiveKind::recv, sender));
-    const auto* theirs =
-        nth(run_.ranks[sender], number, between(CollectiveKind::send, rank));
+    const size_t number = number_of(run_.ranks[rank], call, between(CollectiveKind::recv, sender));
+    const auto* theirs = nth(run_.ranks[sender], number, between(CollectiveKind::send, rank));
     return theirs && theirs->event > known_[sender] && known_[sender] != kNever;
   }
 

@@ -32,8 +32,7 @@ Messages messages_of(const RankSeen& rank) {
 
 // The neighbour's number, so many places further in the ring.
 bool only(const std::set<size_t>& peers, size_t rank, size_t further, size_t world) {
-  return std::ranges::all_of(peers,
-                             [&](size_t peer) { return peer == (rank + further) % world; });
+  return std::ranges::all_of(peers, [&](size_t peer) { return peer == (rank + further) % world; });
 }
 
 std::string in_words(const std::set<size_t>& peers) {
@@ -67,7 +66,8 @@ void ring(const RunContext& context, Symptoms& symptoms) {
     symptoms.push_back(
         {.id = "not_a_ring",
          .values = values,
-         .evidence = {{"peers", {{"to", in_words(messages.to)}, {"from", in_words(messages.from)}}}}});
+         .evidence = {
+             {"peers", {{"to", in_words(messages.to)}, {"from", in_words(messages.from)}}}}});
     return;
   }
   const uint64_t needed = 2 * (world - 1) * context.step.numbers_a_rank;

@@ -81,8 +81,7 @@ const std::array<Kind, 13> kKinds{{
      [](const Given& given) { return given.all[(given.place.rank + 1) % given.world()]; }},
     {"part_of_sum", "result.part_of_sum",
      [](const Given& given) { return part_of(given, sum(given)); }},
-    {"own_part", "result.own_part",
-     [](const Given& given) { return part_of(given, given.own()); }},
+    {"own_part", "result.own_part", [](const Given& given) { return part_of(given, given.own()); }},
     {"rank", "result.rank", [](const Given& given) { return one(given.place.rank); }},
     {"local_rank", "result.local_rank",
      [](const Given& given) { return one(given.place.local_rank); }},
@@ -172,9 +171,8 @@ class Results {
       return {"shows_others",
               {{"rank", rank.place.rank}, {"elements", got.size()}, {"wanted", expected.size()}}};
     }
-    Values values{{"rank", rank.place.rank},
-                  {"got", in_words(got)},
-                  {"expected", in_words(expected)}};
+    Values values{
+        {"rank", rank.place.rank}, {"got", in_words(got)}, {"expected", in_words(expected)}};
     for (const auto& kind : kKinds) {
       if (got.size() == 1 || !equal(got, kind.of(given(rank)), context_.plan.tolerance)) continue;
       values["what"] = phrase(kind.phrase);

@@ -18,11 +18,12 @@ void without(const RunContext& context, Symptoms& symptoms) {
       if (std::ranges::find(names, kCollectiveNames.at(kind)) == names.end()) continue;
       auto values = context.values();
       values["rank"] = rank.place.rank;
-      symptoms.push_back({.id = "does_not_do_without",
-                          .values = values,
-                          .evidence = {seen_call(context, "one_of_them", rank.place.rank, collective)},
-                          .variant = context.step.label(),
-                          .where = context.locate(rank, collective)});
+      symptoms.push_back(
+          {.id = "does_not_do_without",
+           .values = values,
+           .evidence = {seen_call(context, "one_of_them", rank.place.rank, collective)},
+           .variant = context.step.label(),
+           .where = context.locate(rank, collective)});
       return;
     }
   }
