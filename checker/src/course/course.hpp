@@ -77,6 +77,7 @@ struct Step {
   std::vector<ExpectedResult> results = {};
   size_t numbers = 0, numbers_a_rank = 0;  ///< that each rank has: so many, and so many a rank
   std::vector<std::string> without = {};   ///< collectives that it does without
+  bool repair = false;  ///< as given it does something wrong, which is judged and explained as well
 
   /// An exercise beside the steps: it needs none of them, and none needs it.
   bool is_beside() const { return name.front() >= 'A'; }

@@ -16,6 +16,7 @@ size_t read_count(const fs::path& file, const Mapping& mapping, const char* key)
 void read_results(const fs::path& file, const Mapping& mapping, Step& step) {
   step.numbers = read_count(file, mapping, "numbers");
   step.numbers_a_rank = read_count(file, mapping, "numbers_a_rank");
+  step.repair = mapping.has("repair") && mapping.node("repair").as<bool>();
   if (mapping.has("without")) step.without = mapping.list<std::string>("without");
   for (const auto& entry : mapping.node("results")) {
     ExpectedResult result{.name = entry.first.as<std::string>(), .is = ""};

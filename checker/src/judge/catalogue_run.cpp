@@ -147,7 +147,7 @@ class Samples {
     const auto todos = course_.todos_of(step, job);
     if (todos.empty()) return;
     add_forms({.name = step.name + "_as_given",
-               .wanted = Expectation::open,
+               .wanted = step.repair ? Expectation::rejected : Expectation::open,
                .step = &step,
                .quick = true,
                .job = job},

@@ -55,7 +55,8 @@ class Check {
   }
 
   Report run() {
-    if (submission_.is_a_students() && submission_.is_as_given()) return all_open();
+    if (!step_.repair && submission_.is_a_students() && submission_.is_as_given())
+      return all_open();
     const auto untouched = submission_.untouched();
     const auto& job = submission_.job();
     if (options_.hand_in && only_the_job() && job_impossible()) {  // so nothing needs building

@@ -135,8 +135,13 @@ class CheckCall {
                     count_of(todos.size(), "TODO") + (todos.size() == 1 ? " is" : " are") +
                     " done.");
     }
-    const auto lines = mend ? next_lines(course_, mend, look_, &step)
-                            : next_lines(course_, next_todo(all, step.todos.back()), look_);
+    if (mend) return say(next_lines(course_, mend, look_, &step));
+    const auto next = next_todo(all, step.todos.back());
+    if (!next && step.is_beside()) return terminal::say("All exercises of this chapter are done.");
+    say(next_lines(course_, next, look_));
+  }
+
+  static void say(const std::vector<std::string>& lines) {
     for (const auto& line : lines) terminal::say(line);
   }
 

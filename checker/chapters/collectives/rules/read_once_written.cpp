@@ -111,11 +111,11 @@ class Knowledge {
   std::vector<size_t> known_;
 };
 
-// The last time that a rank opened a file to write it.
+// The last time that a rank opened a file to write it, or moved it to its place.
 std::optional<size_t> written(const RankSeen& rank) {
   std::optional<size_t> last;
   for (const auto& change : rank.file_changes) {
-    if (change.action == instrumentation::FileAction::write) last = change.event;
+    if (change.action != instrumentation::FileAction::remove) last = change.event;
   }
   return last;
 }
