@@ -166,10 +166,10 @@ class Reader {
   }
 
   Step read_step(const YAML::Node& node) const {
-    const Mapping mapping(
-        file_, node,
-        {"name", "parent", "title", "intro", "run", "todos", "given", "files", "kind", "worlds",
-         "plans", "arguments", "expected", "results", "numbers", "numbers_a_rank", "without", "repair"});
+    const Mapping mapping(file_, node,
+                          {"name", "parent", "title", "intro", "run", "todos", "given", "files",
+                           "kind", "worlds", "plans", "arguments", "expected", "results", "numbers",
+                           "numbers_a_rank", "without", "repair"});
     const auto before = kind_ == ProgramKind::plain ? kNoParent : before_;
     const auto parent = mapping.has("parent") ? mapping.line("parent") : before;
     Step step{.name = mapping.line("name"),
