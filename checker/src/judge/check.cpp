@@ -55,8 +55,7 @@ class Check {
   }
 
   Report run() {
-    if (!step_.repair && submission_.is_a_students() && submission_.is_as_given())
-      return all_open();
+    if (submission_.is_a_students() && submission_.is_as_given()) return all_open();
     const auto untouched = submission_.untouched();
     const auto& job = submission_.job();
     if (options_.hand_in && only_the_job() && job_impossible()) {  // so nothing needs building
