@@ -23,21 +23,50 @@ bool is_message(const CollectiveSeen& call) {
   return kind_of(call) == CollectiveKind::send || kind_of(call) == CollectiveKind::recv;
 }
 
-// The `number`th call of a rank that passes the test, in the group of all ranks.
-template <class Test>
-const CollectiveSeen* nth(const RankSeen& rank, size_t number, Test test) {
-  for (const auto& call : rank.collectives) {
-    if (call.call.group == 0 && test(call) && number-- == 0) return &call;
-  }
-  return nullptr;
+// Whether two ranks know a group by the same name and members.
+bool same(const GroupSeen& a, const GroupSeen& b) {
+  return a.name == b.name && a.members == b.members && a.size == b.size;
 }
 
-template <class Test>
-size_t number_of(const RankSeen& rank, const CollectiveSeen& call, Test test) {
-  return static_cast<size_t>(std::ranges::count_if(rank.collectives, [&](const auto& other) {
-    return other.event < call.event && other.call.group == 0 && test(other);
-  }));
+const GroupSeen* group_of(const RankSeen& rank, const CollectiveSeen& call) {
+  const auto found = std::ranges::find(rank.groups, call.call.group, &GroupSeen::number);
+  return found == rank.groups.end() ? nullptr : &*found;
 }
+
+// The rank of the world that a group knows by this number; kNever: nobody knows.
+size_t in_the_world(const GroupSeen& group, int32_t number) {
+  const auto place = static_cast<size_t>(number);
+  if (group.members.empty()) return place;
+  return place < group.members.size() ? group.members[place] : kNever;
+}
+
+// What is counted on both sides: the calls of a kind in a group, messages by whom they go to.
+struct Series {
+  const GroupSeen* group;
+  CollectiveKind kind;  ///< send or recv; anything else stands for all collectives
+  size_t peer = 0;      ///< of messages, in the world
+
+  bool has(const RankSeen& rank, const CollectiveSeen& call) const {
+    const auto* own = group_of(rank, call);
+    if (!own || !same(*own, *group)) return false;
+    const bool message = kind == CollectiveKind::send || kind == CollectiveKind::recv;
+    if (!message) return !is_message(call);
+    return kind_of(call) == kind && in_the_world(*own, call.call.root) == peer;
+  }
+
+  size_t before(const RankSeen& rank, size_t event) const {
+    return static_cast<size_t>(std::ranges::count_if(
+        rank.collectives, [&](const auto& call) { return call.event < event && has(rank, call); }));
+  }
+
+  // The place in the log of the rank's `number`th call; kNever: there is none.
+  size_t nth(const RankSeen& rank, size_t number) const {
+    for (const auto& call : rank.collectives) {
+      if (has(rank, call) && number-- == 0) return call.event;
+    }
+    return kNever;
+  }
+};
 
 // What each rank knows: from which place in its log on it knows that the file is written.
 class Knowledge {
@@ -54,11 +83,12 @@ class Knowledge {
  private:
   bool passes_on() {
     bool any = false;
-    for (size_t rank = 0; rank < run_.ranks.size(); ++rank) {
-      for (const auto& call : run_.ranks[rank].collectives) {
+    for (const auto& rank : run_.ranks) {
+      auto& known = known_[rank.place.rank];
+      for (const auto& call : rank.collectives) {
         const size_t end = call.waited_until.value_or(kNever);
-        if (call.call.group != 0 || end >= known_[rank] || !tells(rank, call)) continue;
-        known_[rank] = end;
+        if (end >= known || !tells(rank, call)) continue;
+        known = end;
         any = true;
       }
     }
@@ -66,45 +96,37 @@ class Knowledge {
   }
 
   // Whether the end of this call tells the rank that some other one, which knew, has come there.
-  bool tells(size_t rank, const CollectiveSeen& call) const {
-    const auto root = static_cast<size_t>(call.call.root);
+  bool tells(const RankSeen& rank, const CollectiveSeen& call) const {
+    const auto* group = group_of(rank, call);
+    if (!group || kind_of(call) == CollectiveKind::send) return false;
+    const size_t root = in_the_world(*group, call.call.root);
+    Series theirs{group, kind_of(call)}, ours = theirs;
     switch (kind_of(call)) {
-      case CollectiveKind::send:
-        return false;
       case CollectiveKind::recv:
-        return root < run_.ranks.size() && knew_when_sending(root, rank, call);
+        ours.peer = root;
+        theirs = {group, CollectiveKind::send, rank.place.rank};
+        [[fallthrough]];
       case CollectiveKind::broadcast:
       case CollectiveKind::scatter:
-        return root < run_.ranks.size() && knew_at(root, rank, call);
+        return knew(root, theirs, ours.before(rank, call.event));
       case CollectiveKind::reduce:
       case CollectiveKind::gather:
-        if (root != rank) return false;
+        if (root != rank.place.rank) return false;
         break;
       default:
         break;
     }
     for (size_t other = 0; other < run_.ranks.size(); ++other) {
-      if (knew_at(other, rank, call)) return true;
+      if (knew(other, theirs, ours.before(rank, call.event))) return true;
     }
     return false;
   }
 
-  bool knew_at(size_t other, size_t rank, const CollectiveSeen& call) const {
-    const auto collective = [](const CollectiveSeen& one) { return !is_message(one); };
-    const auto* theirs =
-        nth(run_.ranks[other], number_of(run_.ranks[rank], call, collective), collective);
-    return theirs && theirs->event > known_[other] && known_[other] != kNever;
-  }
-
-  bool knew_when_sending(size_t sender, size_t rank, const CollectiveSeen& call) const {
-    const auto between = [](CollectiveKind kind, size_t peer) {
-      return [kind, peer](const CollectiveSeen& one) {
-        return kind_of(one) == kind && static_cast<size_t>(one.call.root) == peer;
-      };
-    };
-    const size_t number = number_of(run_.ranks[rank], call, between(CollectiveKind::recv, sender));
-    const auto* theirs = nth(run_.ranks[sender], number, between(CollectiveKind::send, rank));
-    return theirs && theirs->event > known_[sender] && known_[sender] != kNever;
+  // Whether a rank knew when it made this call.
+  bool knew(size_t rank, const Series& series, size_t number) const {
+    if (rank >= run_.ranks.size() || known_[rank] == kNever) return false;
+    const size_t event = series.nth(run_.ranks[rank], number);
+    return event != kNever && event > known_[rank];
   }
 
   const Run& run_;

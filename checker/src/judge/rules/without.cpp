@@ -8,14 +8,26 @@
 
 namespace checker::rules {
 
+namespace {
+
+bool is_named(const Step& step, const CollectiveSeen& collective) {
+  const size_t kind = collective.call.op_type;
+  return kind < kCollectiveNames.size() &&
+         std::ranges::find(step.without, kCollectiveNames.at(kind)) != step.without.end();
+}
+
+}  // namespace
+
 void without(const RunContext& context, Symptoms& symptoms) {
   if (context.world() < 2) return;
-  const auto& names = context.step.without;
+  // What moves less than the numbers, or than a rank's part of them, is about something else.
+  const uint64_t enough = context.step.numbers + context.step.numbers_a_rank;
   for (const auto& rank : context.run().ranks) {
+    uint64_t moved = 0;
     for (const auto& collective : rank.collectives) {
-      const size_t kind = collective.call.op_type;
-      if (kind >= kCollectiveNames.size()) continue;
-      if (std::ranges::find(names, kCollectiveNames.at(kind)) == names.end()) continue;
+      if (!is_named(context.step, collective)) continue;
+      moved += collective.call.elements;
+      if (moved < enough) continue;
       auto values = context.values();
       values["rank"] = rank.place.rank;
       symptoms.push_back(
