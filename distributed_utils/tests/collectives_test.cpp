@@ -116,11 +116,13 @@ TEST_P(Collectives, ReduceToEveryRank) {
     const World world = setup();
     for (int destination = 0; destination < world.world_size; ++destination) {
       for (const auto op : kOps) {
-        const Tensor value = input(world.rank).t();  // not contiguous either
+        const Tensor value = input(world.rank), transposed = value.clone().t();
         reduce(value, destination, op);
+        reduce(transposed, destination, op);
         const Tensor expected =
             world.rank == destination ? reduced(world.world_size, op) : input(world.rank);
-        EXPECT_TRUE(torch::allclose(value.t(), expected, 1e-15)) << destination;
+        EXPECT_TRUE(torch::allclose(value, expected, 1e-15)) << destination;
+        EXPECT_TRUE(torch::allclose(transposed.t(), expected, 1e-15)) << destination;
       }
     }
     EXPECT_THAT([&] { reduce(input(0), world.world_size); },
