@@ -135,12 +135,13 @@ std::string row(const std::string& label, const std::vector<KeptResult>& results
 TEST(PublishedResults, AreOfEveryProgramAndMakeTheReadmesTable) {
   const auto all = KeptResults(published_results(project())).all();
   std::set<std::string> judged, wanted;
-  std::vector<KeptResult> solutions, students, unfinished, jobs, rounds;
+  std::vector<KeptResult> solutions, students, unfinished, jobs, plain, rounds;
   for (const auto& result : all) {
     if (result.device != "cpu") continue;
     judged.insert(std::to_string(result.todo) + " " + result.name + " " + result.form);
     auto& part = result.form == "whole"      ? rounds
                  : result.kind == "job"      ? jobs
+                 : result.kind == "plain"    ? plain
                  : result.wanted == "states" ? unfinished
                  : result.form == "solution" ? solutions
                                              : students;
@@ -167,6 +168,7 @@ TEST(PublishedResults, AreOfEveryProgramAndMakeTheReadmesTable) {
                            row("trainers, as students' files", students),
                            row("unfinished exercises, the state of every TODO", unfinished),
                            row("job scripts under Slurm, both ways", jobs),
+                           row("exercises C1 to C11, both ways", plain),
                            row("whole programs by authors who had not seen the rules", rounds)}) {
     EXPECT_NE(readme.find(line), readme.npos) << "README.md lacks this line: " << line;
   }
@@ -197,7 +199,7 @@ TEST(Bundle, IsOneSourceWithANamespaceForEach) {
   EXPECT_THAT(source, HasSubstr("#include \"/c/served.hpp\"\n"));
   EXPECT_THAT(source, HasSubstr("#include <map>\n#include <set>\n"));
   EXPECT_THAT(source, HasSubstr("namespace program_1 {\n#include \"/w/b/train.cpp\"\n}\n"));
-  EXPECT_THAT(source, HasSubstr("ends_with(\"/b/train\")) return program_1::main"));
+  EXPECT_THAT(source, HasSubstr("ends_with(\"/b/train\")) return call(program_1::main, "));
 }
 
 }  // namespace

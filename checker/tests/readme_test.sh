@@ -32,7 +32,8 @@ while IFS= read -r command; do
     './workbook pack') run "mkdir -p $scratch/hand-ins && $command --output $scratch/hand-ins/alice.tar.gz" ;;
     './workbook grade hand-ins --output results') # in boxes, where those can be
       if ! bwrap --ro-bind / / true 2>/dev/null; then skipped+=("$command"); else run "./workbook grade $scratch/hand-ins --output $scratch/results"; fi ;;
-    './workbook check 0'*) run "$command || [ \$? = 1 ]" ;; # 1: something is still open
+    './workbook run c'*) run "$command --solution" ;;
+    './workbook check 0'* | './workbook check c'*) run "$command || [ \$? = 1 ]" ;; # 1: something is still open
     './workbook list' | './workbook hint '* | './workbook progress' | 'eval "$(./workbook site)"' | 'sbatch sbatch/'* | 'cmake '*) run "$command" ;;
     'torchrun '*)
       if ! torchrun --help >/dev/null 2>&1; then skipped+=("$command"); else run "./workbook run 06 --solution -- --max-steps 1 && OMP_NUM_THREADS=1 $command --output $scratch/output"; fi ;;

@@ -97,7 +97,7 @@ TEST(Render, EveryStepIsTheSolutionBeforeItButForComments) {
   EXPECT_NO_THROW(check_continuity(course()));
   auto todos_alone = course();
   for (auto& step : todos_alone.steps) step.given.clear();
-  for (size_t i = 1; i < todos_alone.steps.size(); ++i) {
+  for (size_t i = 1; i < todos_alone.steps.size() && !todos_alone.steps[i].is_beside(); ++i) {
     const auto of = [&](size_t step, Rendering which) {
       return render(todos_alone, testing::trainer_file(), todos_alone.steps[step], which);
     };
@@ -143,6 +143,7 @@ TEST(Render, OnlyAStepThatEditsTheJobHasASolvedJob) {
   EXPECT_TRUE(files.contains("solutions/07_multi_node/07_multi_node.sbatch"));
   EXPECT_FALSE(files.contains("solutions/06_rank_zero/06_rank_zero.sbatch"));
   for (const auto& step : course().steps) {
+    if (step.is_beside()) continue;
     EXPECT_TRUE(files.contains("sbatch/" + step.name + ".sbatch"));
     EXPECT_TRUE(files.contains("steps/" + step.name + "/train.cpp"));
     EXPECT_TRUE(files.contains("solutions/" + step.name + "/train.cpp"));
@@ -152,7 +153,7 @@ TEST(Render, OnlyAStepThatEditsTheJobHasASolvedJob) {
 TEST(Render, NoTextRefersToALineNumber) {
   const std::regex line_number("\\b[Ll]ines? [0-9]");
   for (const auto& [number, todo] : course().todos) {
-    for (const auto& text : {todo.text, todo.hint, todo.explanation}) {
+    for (const auto& text : {todo.text, todo.hint, todo.shape, todo.explanation}) {
       EXPECT_FALSE(std::regex_search(text, line_number)) << "TODO " << number;
     }
   }

@@ -84,7 +84,8 @@ TEST_F(StudentVerbs, CheckRefusesWhatItDoesNotKnow) {
   const auto error = [&](const Arguments& words) {
     return testing::error_of([&] { check(words); });
   };
-  EXPECT_EQ(error({"TODO", "99"}), "There is no TODO 99. They are TODO 1 to 17 and 22 to 25.");
+  EXPECT_EQ(error({"TODO", "99"}),
+            "There is no TODO 99. They are TODO 1 to 17, 22 to 25 and C1 to C11.");
   EXPECT_THAT(error({"TODO"}), HasSubstr("There is no TODO without a number"));
   EXPECT_THAT(error({"99"}), HasSubstr("There is no step 99."));
   EXPECT_THAT(error({"02", "03"}), HasSubstr("\"03\" is one argument too many"));
@@ -195,6 +196,7 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   06_rank_zero        ○○○   0 of 3
   07_multi_node       ○○○○  0 of 4
   09_workloads        ○○○○  0 of 4
+  C collectives       ○○○○○○○○○○○  0 of 11
 
 Next is TODO 5, Deal out the training data:
   edit   steps/03_sampler/train.cpp, where it says TODO 5

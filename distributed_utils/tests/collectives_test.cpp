@@ -111,6 +111,43 @@ TEST_P(Collectives, SeveralAtOnce) {
   });
 }
 
+TEST_P(Collectives, ReduceToEveryRank) {
+  ranks::run(GetParam(), [] {
+    const World world = setup();
+    for (int destination = 0; destination < world.world_size; ++destination) {
+      for (const auto op : kOps) {
+        const Tensor value = input(world.rank), transposed = value.clone().t();
+        reduce(value, destination, op);
+        reduce(transposed, destination, op);
+        const Tensor expected =
+            world.rank == destination ? reduced(world.world_size, op) : input(world.rank);
+        EXPECT_TRUE(torch::allclose(value, expected, 1e-15)) << destination;
+        EXPECT_TRUE(torch::allclose(transposed.t(), expected, 1e-15)) << destination;
+      }
+    }
+    EXPECT_THAT([&] { reduce(input(0), world.world_size); },
+                ThrowsMessage<Error>(HasSubstr("reduce to rank")));
+    EXPECT_THAT([&] { reduce(input(0), -1); }, ThrowsMessage<Error>(HasSubstr("count from 0")));
+    EXPECT_THAT([] { reduce(torch::ones({2}, torch::kLong), 0, ReduceOp::AVG); },
+                ThrowsMessage<Error>(HasSubstr("AVG of Long")));
+  });
+}
+
+TEST_P(Collectives, ReduceUnderWay) {
+  ranks::run(GetParam(), [] {
+    const World world = setup();
+    const int last = world.world_size - 1;
+    const Tensor value = input(world.rank);
+    Work work = reduce_async(value.slice(1, 0, 5, 2), last);
+    work.wait();
+    work.wait();  // again: nothing to do
+    Tensor expected = input(world.rank);
+    if (world.rank == last)
+      expected.slice(1, 0, 5, 2).copy_(reduced(world.world_size, ReduceOp::SUM).slice(1, 0, 5, 2));
+    EXPECT_TRUE(torch::equal(value, expected));
+  });
+}
+
 TEST_P(Collectives, BroadcastFromEveryRank) {
   ranks::run(GetParam(), [] {
     const World world = setup();
@@ -237,6 +274,9 @@ TEST(Collectives, AgreeWithPythons) {
     Tensor value = input(world.rank);
     broadcast(value, 1);
     EXPECT_TRUE(torch::equal(value, expected("broadcast")));
+    Tensor sum = input(world.rank);
+    reduce(sum, 1);
+    if (world.rank == 1) EXPECT_TRUE(torch::equal(sum, expected("reduce")));
   });
 }
 

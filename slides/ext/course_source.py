@@ -28,10 +28,12 @@ def todo(number):
 
 
 def steps():
-    """Every chapter's steps, in the order of the course, each with its parent's name or None."""
+    """Every chapter's steps, in the order of the course, each with its parent's name or None. Exercises
+    beside the steps are none of them."""
     found = []
     for name in yaml.safe_load((CHAPTERS / "order.yaml").read_text())["chapters"]:
-        for step in yaml.safe_load((CHAPTERS / name / "chapter.yaml").read_text())["steps"]:
+        chapter = yaml.safe_load((CHAPTERS / name / "chapter.yaml").read_text())
+        for step in chapter["steps"] if chapter.get("kind") != "plain" else []:
             parent = step.get("parent", found[-1]["name"] if found else None)
             found.append(step | {"parent": None if parent == "none" else parent})
     return found

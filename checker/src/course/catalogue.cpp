@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 
@@ -128,14 +127,12 @@ CatalogueEntry read_entry(const fs::path& file, const YAML::Node& node, int todo
 
 std::vector<CatalogueEntry> read_entries(const fs::path& file, EntryKind kind,
                                          const Course& course) {
-  int todo = 0;
-  const auto stem = file.stem().string();
-  std::from_chars(stem.data(), stem.data() + stem.size(), todo);
+  const int todo = todo_labelled(file.stem().string()).value_or(0);
   if (file.extension() != ".yaml" || todo == 0) {
     throw Error(file.string() + ": a catalogue file is named after its TODO, 07.yaml.");
   }
   if (!course.todos.contains(todo)) {
-    throw Error(file.string() + ": there is no TODO " + std::to_string(todo) + ".");
+    throw Error(file.string() + ": there is no " + name_of_todo(todo) + ".");
   }
   const auto list = read_yaml(file);
   if (!list.IsSequence()) fail(file, list.Mark(), "a list of entries is expected here.");

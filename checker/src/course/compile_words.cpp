@@ -76,7 +76,7 @@ void CompileWords::add(const fs::path& file) {
          .notes = read_one(file, entry, "notes"),
          .what = Template(replaced(entry.text("what"), "\n", " ")),
          .fix = Template(replaced(entry.text("fix"), "\n", " ")),
-         .todo = entry.has("todo") ? entry.node("todo").as<int>() : 0,
+         .todo = entry.has("todo") ? todo_labelled(entry.line("todo")).value_or(0) : 0,
          .line_before = entry.has("line_before") && entry.node("line_before").as<bool>(),
          .place = place_of(file, node.Mark())});
     for (const auto* text : {&entries_.back().what, &entries_.back().fix}) {

@@ -1,6 +1,7 @@
 #include "course/course.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -18,6 +19,7 @@ const Chapter& Course::chapter_of(const Step& step) const {
 const Step& Course::step(std::string_view name) const {
   std::string padded(name);
   if (padded.size() == 1) padded.insert(0, "0");
+  padded.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(padded.front())));
   for (const auto& candidate : steps) {
     if (candidate.name == name || candidate.label() == padded) return candidate;
   }
@@ -56,7 +58,7 @@ const CourseFile& Course::source_of(const Todo& todo) const {
   for (const auto* file : files_of(step_of(todo))) {
     if (file->source.todos().contains(todo.number)) return *file;
   }
-  throw Error("TODO " + std::to_string(todo.number) + " has no place in any file.");
+  throw Error(name_of_todo(todo.number) + " has no place in any file.");
 }
 
 bool Course::edits(const Step& step, const CourseFile& file) const {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "course/numbers.hpp"
 #include "course/source.hpp"
 #include "course/words.hpp"
 
@@ -24,6 +25,7 @@ struct Todo {
   std::string here_too;               ///< what to do at its further places, one line
   std::string text;                   ///< what, where, why, what to expect; paragraphs
   std::string hint;
+  std::string shape;  ///< a further hint, the shape of the code; may be empty
   std::string explanation;
 };
 
@@ -48,6 +50,12 @@ struct Conditions {
   std::vector<std::pair<std::string, std::string>> settings = {};
 };
 
+/// What a plain program shows under a name must be what `is` says: a kind of rules/results.cpp.
+struct ExpectedResult {
+  std::string name, is;
+  bool on_rank_0 = false;  ///< and on no other rank
+};
+
 /// One numbered directory of the course.
 struct Step {
   std::string name;     ///< "02_setup"
@@ -66,7 +74,13 @@ struct Step {
   std::vector<std::string> arguments = {};  ///< that it is judged with
   /// By world size: the text that each rank prints.
   std::map<size_t, std::vector<std::string>> expected = {};
+  std::vector<ExpectedResult> results = {};
+  size_t numbers = 0, numbers_a_rank = 0;  ///< that each rank has: so many, and so many a rank
+  std::vector<std::string> without = {};   ///< collectives that it does without
+  bool repair = false;  ///< as given it does something wrong, which is judged and explained as well
 
+  /// An exercise beside the steps: it needs none of them, and none needs it.
+  bool is_beside() const { return name.front() >= 'A'; }
   /// What people call it: "02".
   std::string label() const { return name.substr(0, name.find('_')); }
 };
@@ -113,7 +127,8 @@ struct Course {
   std::map<int, Todo> todos;
 
   const Chapter& chapter_of(const Step& step) const;
-  /// A step by name or label ("2", "02", "02_setup"). Throws UsageError naming the steps there are.
+  /// A step by name or label ("2", "02", "02_setup", "c4"). Throws UsageError naming the steps
+  /// there are.
   const Step& step(std::string_view name) const;
   const Step& step_of(const Todo& todo) const { return step(todo.step); }
 

@@ -31,7 +31,7 @@ void add(Course& course, LoadedChapter&& loaded) {
   for (auto& [number, todo] : loaded.todos) {
     const auto file = todo_file(loaded.chapter.folder, number).string();
     if (!course.todos.emplace(number, std::move(todo)).second) {
-      throw Error(file + ": another chapter has a TODO " + std::to_string(number) + ".");
+      throw Error(file + ": another chapter has a " + name_of_todo(number) + ".");
     }
   }
   course.chapters.push_back(std::move(loaded.chapter));
@@ -92,7 +92,7 @@ void check_needs(const Course& course) {
     for (const int needed : todo.needs) {
       if (needed != number && course.todos.contains(needed)) continue;
       throw Error(todo_file(course.chapter_of(course.step_of(todo)).folder, number).string() +
-                  ": needs names TODO " + std::to_string(needed) +
+                  ": needs names " + name_of_todo(needed) +
                   ", which is not another one of the course's.");
     }
   }
@@ -137,6 +137,13 @@ void check_marks(const Course& course) {
   }
 }
 
+// What a chapter's first step starts from, unless it says otherwise.
+std::string last_of_the_steps(const Course& course) {
+  const auto last = std::find_if(course.steps.rbegin(), course.steps.rend(),
+                                 [](const Step& step) { return !step.is_beside(); });
+  return last == course.steps.rend() ? "" : last->name;
+}
+
 }  // namespace
 
 Course load_course(const fs::path& folder, Chapters which) {
@@ -152,8 +159,7 @@ Course load_course(const fs::path& folder, Chapters which) {
     if (!fs::exists(folder / name)) {
       fail(file, order.node("chapters").Mark(), "there is no folder " + name + " beside it.");
     }
-    const auto before = course.steps.empty() ? "" : course.steps.back().name;
-    add(course, load_chapter(folder / name, before));
+    add(course, load_chapter(folder / name, last_of_the_steps(course)));
     inherit(course);
   }
   Words shared;

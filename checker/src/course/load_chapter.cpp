@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "course/conditions.hpp"
+#include "course/expected.hpp"
 #include "course/mapping.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -21,7 +22,7 @@ const std::string kNoParent = "none";
 Todo read_todo(const fs::path& file, int number) {
   const Mapping mapping(file, read_yaml(file),
                         {"title", "done", "step", "features", "needs", "shows_in", "here_too",
-                         "text", "hint", "explanation"});
+                         "text", "hint", "shape", "explanation"});
   return {.number = number,
           .title = mapping.line("title"),
           .done = mapping.line("done"),
@@ -32,6 +33,7 @@ Todo read_todo(const fs::path& file, int number) {
           .here_too = mapping.has("here_too") ? mapping.line("here_too") : "",
           .text = mapping.text("text"),
           .hint = mapping.text("hint"),
+          .shape = mapping.has("shape") ? mapping.text("shape") : "",
           .explanation = mapping.text("explanation")};
 }
 
@@ -78,6 +80,16 @@ std::vector<std::string> files_of_step(const fs::path& file, const Mapping& mapp
   return files;
 }
 
+std::vector<int> read_numbers_of_todos(const fs::path& file, const Mapping& mapping) {
+  std::vector<int> numbers;
+  for (const auto& label : mapping.list<std::string>("todos")) {
+    const auto number = todo_labelled(label);
+    if (!number) fail(file, mapping.node("todos").Mark(), label + " is no number of a TODO.");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 std::map<std::string, std::vector<std::string>> read_rules(const fs::path& file,
                                                            const YAML::Node& node) try {
   return node.as<std::map<std::string, std::vector<std::string>>>();
@@ -85,26 +97,11 @@ std::map<std::string, std::vector<std::string>> read_rules(const fs::path& file,
   fail(file, node.Mark(), "rules must be a mapping: for each stage a list of rules.");
 }
 
-ProgramKind kind_of(const fs::path& file, const Mapping& mapping) {
-  if (!mapping.has("kind") || mapping.line("kind") == "trainer") return ProgramKind::trainer;
+ProgramKind kind_of(const fs::path& file, const Mapping& mapping, ProgramKind otherwise) {
+  if (!mapping.has("kind")) return otherwise;
+  if (mapping.line("kind") == "trainer") return ProgramKind::trainer;
   if (mapping.line("kind") == "plain") return ProgramKind::plain;
   fail(file, mapping.node("kind").Mark(), "a program is a trainer, or plain.");
-}
-
-void read_expected(const fs::path& file, const Mapping& mapping, Step& step) {
-  if (mapping.has("arguments")) step.arguments = mapping.list<std::string>("arguments");
-  try {
-    step.expected = mapping.node("expected").as<std::map<size_t, std::vector<std::string>>>();
-  } catch (const YAML::Exception&) {
-    fail(file, mapping.node("expected").Mark(),
-         "expected must name, for each world size, what each rank prints.");
-  }
-  for (const auto& world : step.conditions.front().worlds) {
-    const auto found = step.expected.find(world.size());
-    if (found != step.expected.end() && found->second.size() == world.size()) continue;
-    fail(file, mapping.node("expected").Mark(),
-         "what " + std::to_string(world.size()) + " ranks print is missing, a text for each.");
-  }
 }
 
 class Reader {
@@ -114,7 +111,8 @@ class Reader {
 
   LoadedChapter read() {
     const Mapping settings(file_, read_yaml(file_),
-                           {"files", "steps", "task", "worlds", "plans", "blame", "rules"});
+                           {"files", "steps", "task", "kind", "worlds", "plans", "blame", "rules"});
+    kind_ = kind_of(file_, settings, ProgramKind::trainer);
     auto& chapter = loaded_.chapter;
     chapter = {.name = folder_.filename().string(),
                .folder = folder_,
@@ -160,8 +158,7 @@ class Reader {
       for (const int todo : step.todos) {
         if (todo <= last || (last != 0 && todo != last + 1)) {
           fail(file_, node["todos"].Mark(),
-               "TODO " + std::to_string(todo) + " stands where TODO " + std::to_string(last + 1) +
-                   " is due.");
+               name_of_todo(todo) + " stands where " + name_of_todo(last + 1) + " is due.");
         }
         last = todo;
       }
@@ -171,19 +168,21 @@ class Reader {
   Step read_step(const YAML::Node& node) const {
     const Mapping mapping(file_, node,
                           {"name", "parent", "title", "intro", "run", "todos", "given", "files",
-                           "kind", "worlds", "plans", "arguments", "expected"});
-    const auto parent = mapping.has("parent") ? mapping.line("parent") : before_;
+                           "kind", "worlds", "plans", "arguments", "expected", "results", "numbers",
+                           "numbers_a_rank", "without", "repair"});
+    const auto before = kind_ == ProgramKind::plain ? kNoParent : before_;
+    const auto parent = mapping.has("parent") ? mapping.line("parent") : before;
     Step step{.name = mapping.line("name"),
               .chapter = loaded_.chapter.name,
               .parent = parent == kNoParent ? "" : parent,
               .title = mapping.line("title"),
               .intro = mapping.text("intro"),
               .run = mapping.line("run"),
-              .todos = mapping.list<int>("todos"),
+              .todos = read_numbers_of_todos(file_, mapping),
               .given = mapping.has("given") ? mapping.list<std::string>("given")
                                             : std::vector<std::string>{},
               .files = files_of_step(file_, mapping, loaded_.chapter.files),
-              .kind = kind_of(file_, mapping),
+              .kind = kind_of(file_, mapping, kind_),
               .conditions = read_conditions(file_, mapping)};
     if (step.conditions.empty()) step.conditions = loaded_.chapter.conditions;
     if (step.conditions.empty()) {
@@ -228,7 +227,7 @@ class Reader {
     for (const auto& file : loaded_.chapter.files) {
       for (const int todo : file.source.todos()) {
         if (loaded_.todos.contains(todo)) continue;
-        throw Error(file.source.where(todo) + ": there is no TODO " + std::to_string(todo) + ".");
+        throw Error(file.source.where(todo) + ": there is no " + name_of_todo(todo) + ".");
       }
     }
     for (const auto& [number, todo] : loaded_.todos) {
@@ -254,13 +253,14 @@ class Reader {
 
   fs::path folder_, file_;
   std::string before_;
+  ProgramKind kind_ = ProgramKind::trainer;  ///< of steps that do not say theirs
   LoadedChapter loaded_;
 };
 
 }  // namespace
 
 fs::path todo_file(const fs::path& chapter, int number) {
-  return chapter / "todos" / ((number < 10 ? "0" : "") + std::to_string(number) + ".yaml");
+  return chapter / "todos" / ((number < 10 ? "0" : "") + label_of_todo(number) + ".yaml");
 }
 
 LoadedChapter load_chapter(const fs::path& folder, const std::string& before) {

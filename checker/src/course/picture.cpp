@@ -29,8 +29,8 @@ void add_text_at(pugi::xml_node svg, int x, int y, const char* css_class, const 
 std::string todo_range(const Step& step) {
   if (step.todos.empty()) return "read and run";
   const auto [first, last] = std::minmax_element(step.todos.begin(), step.todos.end());
-  if (*first == *last) return "TODO " + std::to_string(*first);
-  return "TODO " + std::to_string(*first) + "–" + std::to_string(*last);
+  if (*first == *last) return name_of_todo(*first);
+  return name_of_todo(*first) + "–" + label_of_todo(*last);
 }
 
 void add_stair(pugi::xml_node svg, const Step& step, int index, size_t count) {
@@ -57,13 +57,15 @@ void add_stair(pugi::xml_node svg, const Step& step, int index, size_t count) {
 }  // namespace
 
 std::string picture(const Course& course) {
-  const size_t count = course.steps.size();
+  auto steps = course.steps;
+  std::erase_if(steps, [](const Step& step) { return step.is_beside(); });
+  const size_t count = steps.size();
   const int width = 2 * margin + tread * static_cast<int>(count);
   const int height = top + rise * static_cast<int>(count) + margin;
   pugi::xml_document document;
   auto svg = markup::begin_picture(document, width, height, "The steps of the course as stairs",
                                    picture_style);
-  for (size_t i = 0; i < count; ++i) add_stair(svg, course.steps[i], static_cast<int>(i), count);
+  for (size_t i = 0; i < count; ++i) add_stair(svg, steps[i], static_cast<int>(i), count);
   return markup::to_svg(document);
 }
 

@@ -39,7 +39,7 @@ void append_paragraphs(std::vector<std::string>& lines, std::string_view text,
 // comment, which is how strip_comments knows where a TODO's comment ends.
 std::vector<std::string> todo_comment(const Todo& todo, const std::string& begin, bool first,
                                       Rendering which) {
-  const std::string heading = begin + " TODO " + std::to_string(todo.number);
+  const std::string heading = begin + " " + name_of_todo(todo.number);
   if (which == Rendering::solution) return {heading + ": " + todo.done + "."};
   if (!first) return {heading + ", here too: " + todo.here_too};
   std::vector<std::string> lines{heading + ": " + todo.title + "."};
@@ -51,8 +51,12 @@ std::vector<std::string> header_comment(const CourseFile& file, const Step& step
   const bool job = file.kind == FileKind::job;
   const std::string& begin = file.source.comment();
   const bool solution = which == Rendering::solution;
-  std::vector<std::string> lines{begin + (solution ? " Solution of step " : " Step ") +
-                                 step.label() + ": " + step.title + "."};
+  const std::string name = (step.is_beside() ? "exercise " : "step ") + step.label();
+  std::vector<std::string> lines{begin + " Solution of " + name + ": " + step.title + "."};
+  if (!solution) {
+    lines = {begin + (step.is_beside() ? " Exercise " : " Step ") + step.label() + ": " +
+             step.title + "."};
+  }
   lines.push_back(begin);
   append_paragraphs(lines, step.intro, begin + " ");
   lines.push_back(begin);

@@ -1,10 +1,10 @@
 #include "course/source.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 
+#include "course/numbers.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
 
@@ -79,9 +79,7 @@ Source::Line Source::parse_unmarked(const std::string& text, int number) const {
   if (marker == "@header") return {Kind::header, indentation, 0, number};
   int todo = 0;
   if (marker.starts_with("@todo ")) {
-    const auto digits = marker.substr(6);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), todo);
-    if (error != std::errc() || end != digits.data() + digits.size()) todo = 0;
+    todo = todo_labelled(marker.substr(6)).value_or(0);
   }
   if (todo < 1) {
     throw Error(at(number) + ": \"" + std::string(word) + "\" is neither " + comment_ +

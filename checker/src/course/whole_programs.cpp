@@ -29,7 +29,8 @@ const Step& step_named(const fs::path& file, const Mapping& mapping, const Cours
 // One of the step, or of the steps before it, whose work a program can spoil.
 int todo_so_far(const fs::path& file, const YAML::Node& node, const Course& course,
                 const Step& step) {
-  const auto known = course.todos.find(node.as<int>(0));
+  const auto known =
+      course.todos.find(todo_labelled(node.IsScalar() ? node.Scalar() : "").value_or(0));
   const auto features = features_until(course, step, Rendering::solution);
   const bool done = known != course.todos.end() &&
                     std::ranges::all_of(known->second.features, [&](const std::string& feature) {

@@ -5,7 +5,7 @@
 ///   rounds/1/averages_every_second_step/train.cpp      the file of the step, as a student has it
 ///                                       expected.yaml
 ///
-///   step: 4
+///   step: 4                  # or: C4
 ///   verdict: wrong           # or: right
 ///   todo: 8                  # of a wrong one: the TODO to be named first, of this step or before
 ///   or: [9]                  # others that a fair teacher could name as well

@@ -111,6 +111,13 @@ class Interpreter {
           rank_.preparations.push_back(
               {.makes = *found == 0, .name = event.payload.substr(sizeof *found), .event = place});
         return;
+      case Kind::result:
+        for (auto& tensor : tensors(event))
+          rank_.results.push_back({.tensor = std::move(tensor), .event = place});
+        return;
+      case Kind::read:
+        if (!rank_.first_read) rank_.first_read = place;
+        return;
       case Kind::device:
         rank_.devices.push_back(event.payload);
         return;
@@ -166,10 +173,14 @@ class Interpreter {
 
   void waited(const Event& event, size_t place) {
     const auto wait = event.head<format::WaitedRecord>();
-    if (!wait || wait->done != 0) return;
+    if (!wait) return;
     const auto found = open_.find({wait->group, wait->sequence});
     if (found == open_.end()) return;
     auto& collective = rank_.collectives[found->second];
+    if (wait->done != 0) {
+      if (!collective.waited_until) collective.waited_until = place;
+      return;
+    }
     if (collective.waited_from) return;
     collective.waited_from = place;
     collective.products_meanwhile = wait->products - collective.call.products;

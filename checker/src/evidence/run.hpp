@@ -33,8 +33,9 @@ struct CollectiveSeen {
   size_t event = 0;              ///< its place in the log
   size_t end_event = 0;          ///< that of its end, if it has completed
   bool completed = false, failed = false;
-  std::optional<size_t> waited_from;  ///< when the program first waits for it
-  uint64_t products_meanwhile = 0;    ///< matrix products begun between the call and that
+  std::optional<size_t> waited_from;   ///< when the program first waits for it
+  std::optional<size_t> waited_until;  ///< when it has waited
+  uint64_t products_meanwhile = 0;     ///< matrix products begun between the call and that
 };
 
 /// A dataset was asked for these samples.
@@ -111,6 +112,12 @@ struct ReportSeen {
   std::vector<double> metrics;  ///< in the order of their names
 };
 
+/// A result that a plain program shows.
+struct ResultSeen {
+  TensorSeen tensor;
+  size_t event = 0;
+};
+
 /// A file that a rank was about to change.
 struct FileChange {
   instrumentation::FileAction action = instrumentation::FileAction::write;
@@ -140,6 +147,8 @@ struct RankSeen {
   std::vector<std::filesystem::path> files;  ///< that it left in there, from that folder
   std::vector<FileChange> file_changes;      ///< in a folder that ranks share
   std::vector<PreparationSeen> preparations;
+  std::vector<ResultSeen> results;
+  std::optional<size_t> first_read;  ///< of a file that another rank wrote
 
   // What the log says.
   std::vector<GroupSeen> groups;

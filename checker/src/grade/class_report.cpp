@@ -60,6 +60,7 @@ const Finding* Student::finding(int todo) const {
 
 void mark(Student& student, const Course& course, const Scheme& scheme, bool judged) {
   for (const auto& [todo, ignored] : course.todos) {
+    if (is_exercise(todo)) continue;
     student.marks[todo] = judged ? Mark::missing : Mark::not_graded;
   }
   for (const auto& report : student.reports) {

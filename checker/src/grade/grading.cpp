@@ -192,6 +192,7 @@ ClassReport grade_class(const Project& project, const Course& course, const Subm
       .steps = {},
       .students = {}};
   for (const auto& [number, todo] : course.todos) {
+    if (is_exercise(number)) continue;
     report.titles[number] = todo.title;
     report.steps[number] = todo.step;
   }

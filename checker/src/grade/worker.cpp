@@ -50,7 +50,7 @@ class Worker {
         recipe_(recipe_of(project)),
         box_(box) {
     for (const auto& step : course_.steps) {
-      if (!step.todos.empty()) steps_.push_back(graded(step));
+      if (!step.todos.empty() && !step.is_beside()) steps_.push_back(graded(step));
     }
   }
 

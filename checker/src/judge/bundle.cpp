@@ -46,10 +46,13 @@ std::string bundle_of(std::span<const std::filesystem::path> sources,
     const auto name = "program_" + std::to_string(i);
     const auto folder = sources[i].parent_path().filename().string();
     source += "namespace " + name + " {\n#include \"" + sources[i].string() + "\"\n}\n";
-    choices += "  if (path.ends_with(\"/" + folder + "/train\")) return " + name +
-               "::main(count, words);\n";
+    choices += "  if (path.ends_with(\"/" + folder + "/train\")) return call(" + name +
+               "::main, count, words);\n";
   }
   return source +
+         "[[maybe_unused]] static int call(int (*main)(int, char**), int count, char** words) {\n"
+         "  return main(count, words);\n}\n"
+         "[[maybe_unused]] static int call(int (*main)(), int, char**) { return main(); }\n"
          "static int chosen(int count, char** words) {\n  const std::string_view path = "
          "words[0];\n" +
          choices + "  std::fputs(\"error: this bundle holds no such program\\n\", stderr);\n" +

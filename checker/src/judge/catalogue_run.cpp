@@ -21,8 +21,7 @@ std::string in_words(const Report& report) {
   std::string text;
   for (const auto& verdict : report.verdicts) {
     for (const auto& finding : verdict.findings) {
-      text +=
-          (text.empty() ? "" : "; ") + ("TODO " + std::to_string(verdict.todo)) + " " + finding.id;
+      text += (text.empty() ? "" : "; ") + name_of_todo(verdict.todo) + " " + finding.id;
     }
   }
   return text;
@@ -45,7 +44,7 @@ std::string state_problem(const SampleResult& result, const Report& report) {
     const auto wanted = result.sample.states.find(verdict.todo);
     const std::string got(name_of(verdict.state));
     if (wanted != result.sample.states.end() && wanted->second == got) continue;
-    return "TODO " + std::to_string(verdict.todo) + " is " + got + ": " + result.findings;
+    return name_of_todo(verdict.todo) + " is " + got + ": " + result.findings;
   }
   const Finding* first = report.first_finding();
   const std::string id = first ? first->id : "";
@@ -148,7 +147,7 @@ class Samples {
     const auto todos = course_.todos_of(step, job);
     if (todos.empty()) return;
     add_forms({.name = step.name + "_as_given",
-               .wanted = Expectation::open,
+               .wanted = step.repair ? Expectation::rejected : Expectation::open,
                .step = &step,
                .quick = true,
                .job = job},

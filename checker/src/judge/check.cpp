@@ -239,11 +239,11 @@ class Check {
 
   // folder: where the plan's data lie. number: of the step's plans.
   Plan plan_in(const fs::path& folder, size_t number, uint64_t seed) {
-    const bool on_gpus = options_.device != "cpu";
+    const bool on_gpus = options_.device != "cpu" && !step_.is_beside();
     const auto& conditions = step_.conditions.at(number);
     auto worlds = worlds_for(conditions, options_.worlds, on_gpus);
     report_.not_checked = std::move(worlds.not_checked);
-    if (step_.kind == ProgramKind::plain) return plain_plan(step_, worlds.shapes);
+    if (step_.kind == ProgramKind::plain) return plain_plan(step_, worlds.shapes, seed);
     PlanRequest request{
         .task = task(), .seed = seed, .worlds = worlds.shapes, .settings = conditions.settings};
     // Of random numbers on GPUs the replay knows nothing, and other tasks have other settings.
@@ -255,6 +255,7 @@ class Check {
   }
 
   void not_checked() {
+    if (step_.is_beside()) return;  // an exercise runs on CPUs, wherever it runs
     if (options_.device == "cpu") {
       report_.not_checked.emplace_back("GPUs and NCCL: this was judged on CPUs, over Gloo");
     } else {

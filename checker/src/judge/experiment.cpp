@@ -5,6 +5,7 @@
 
 #include "evidence/files.hpp"
 #include "evidence/folders.hpp"
+#include "instrumentation/numbers.hpp"
 #include "plan/plan.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
@@ -33,6 +34,10 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
                              {"WORLDSIZE_RECORD=" + log_of(folder, place.rank).string(),
                               "WORLDSIZE_CACHE=" + cache_of(folder, place.node).string(),
                               "GLOO_SOCKET_IFNAME=lo", "OMP_NUM_THREADS=1", "NO_COLOR=1"});
+  if (!experiment.trains) {
+    command.environment.push_back(std::string(instrumentation::kNumbersSeed) + "=" +
+                                  std::to_string(experiment.seed));
+  }
   command.directory = folder_of(folder, place.rank);
   if (!experiment.file_shim.empty()) {
     command.environment.insert(command.environment.end(),

@@ -20,6 +20,7 @@ struct Experiment {
   std::vector<std::string> options;
   bool trains = true;  ///< a trainer, which is told where to write: --output
   std::vector<std::vector<RankPlace>> worlds;  ///< the places of each one's ranks
+  uint64_t seed = 0;                           ///< of the numbers that a plain program's ranks have
   /// The library file_shim. If it is given, all ranks run in one folder, as on a cluster, and it
   /// tells which of them changed which file. Else each has a folder of its own.
   std::filesystem::path file_shim;

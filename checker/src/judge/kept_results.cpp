@@ -26,6 +26,11 @@ const char* form_name(Form form) {
   return form == Form::student ? "student" : form == Form::whole ? "whole" : "solution";
 }
 
+std::string kind_of(const Sample& sample) {
+  if (sample.job) return "job";
+  return sample.step->kind == ProgramKind::plain ? "plain" : "trainer";
+}
+
 std::string wanted_name(Expectation wanted) {
   if (wanted == Expectation::states) return "states";
   return wanted == Expectation::accepted ? "accepted" : "rejected";
@@ -36,7 +41,7 @@ std::string line_of(const KeptResult& result) {
   std::snprintf(deviation.data(), deviation.size(), "%.1e", result.deviation);
   const auto yes = [](bool is) { return is ? "yes" : "no"; };
   return join(
-      std::vector<std::string>{std::to_string(result.todo), result.name, result.form, result.device,
+      std::vector<std::string>{label_of_todo(result.todo), result.name, result.form, result.device,
                                result.kind, result.wanted, yes(result.as_wanted),
                                yes(result.blamed_rightly), deviation.data(),
                                result.findings.empty() ? "-" : result.findings, result.key,
@@ -51,7 +56,7 @@ KeptResult read_line(const std::string& where, const std::string& line) {
                 " columns, and a result has 12. Fix: delete the line, then ./workbook verify.");
   }
   const auto text = [](const std::string& column) { return column == "-" ? "" : column; };
-  return {.todo = whole_number(columns[0], 0),
+  return {.todo = todo_labelled(columns[0]).value_or(0),
           .name = columns[1],
           .form = columns[2],
           .device = columns[3],
@@ -164,7 +169,7 @@ KeptResult kept(const SampleResult& result, const std::string& device, const std
           .name = result.sample.name,
           .form = form_name(result.sample.form),
           .device = device,
-          .kind = result.sample.job ? "job" : "trainer",
+          .kind = kind_of(result.sample),
           .wanted = wanted_name(result.sample.wanted),
           .as_wanted = result.as_wanted,
           .blamed_rightly = result.blamed_rightly,

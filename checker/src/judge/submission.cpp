@@ -47,7 +47,7 @@ std::set<int> Submission::untouched() const {
 }
 
 bool Submission::is_as_given() const {
-  return std::ranges::all_of(files(), [&](const CourseFile* file) {
+  return !step_.repair && std::ranges::all_of(files(), [&](const CourseFile* file) {
     return is_given_code(course_, file->source, step_, text_of(*file));
   });
 }

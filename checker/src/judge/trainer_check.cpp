@@ -156,7 +156,8 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   if (trains) arguments.insert(arguments.end(), {"--device", options.device});
   const auto features = features_until(course, step, Rendering::solution);
   // Until one rank writes for all, every rank writes the same files, which may be broken then.
-  const bool shares = trains && features.contains(std::string(feature::save0));
+  // A plain program's ranks share a folder as well.
+  const bool shares = !trains || features.contains(std::string(feature::save0));
   options.on_stage("running");
   const auto passed_before = loopback_bytes();
   const auto runs = run_experiment({.program = options.program,
@@ -164,6 +165,7 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
                                     .options = arguments,
                                     .trains = trains,
                                     .worlds = options.plan.worlds,
+                                    .seed = options.plan.seed,
                                     .file_shim = shares ? project.file_shim() : "",
                                     .on_gpus = options.device != "cpu",
                                     .box = options.box,

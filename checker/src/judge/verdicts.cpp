@@ -52,12 +52,12 @@ class Verdicts {
       verdict.findings = in_order(todo, own->second);
     } else if (waiting != 0) {
       verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
-      verdict.reason = "waits for TODO " + std::to_string(waiting);
+      verdict.reason = "waits for " + name_of_todo(waiting);
     } else if (in_trouble) {
       verdict.state = State::open;
     } else if (following_.contains(todo) && !found_.empty()) {
       verdict.state = State::not_judged;
-      verdict.reason = "waits for TODO " + std::to_string(found_.begin()->first);
+      verdict.reason = "waits for " + name_of_todo(found_.begin()->first);
     } else if (cut_off_) {
       verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
       verdict.reason = "the run did not come that far";

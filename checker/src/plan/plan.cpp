@@ -62,8 +62,10 @@ std::vector<RankPlace> places_in(const WorldShape& world) {
   return places;
 }
 
-Plan plain_plan(const Step& step, const std::vector<WorldShape>& worlds) {
+Plan plain_plan(const Step& step, const std::vector<WorldShape>& worlds, uint64_t seed) {
   Plan plan;
+  plan.seed = seed;
+  plan.tolerance = 1e-6;
   plan.options = step.arguments;
   for (const auto& world : worlds) plan.worlds.push_back(places_in(world));
   return plan;

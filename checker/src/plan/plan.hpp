@@ -26,6 +26,7 @@ struct Plan {
   /// Whether W ranks with batches of B samples compute what one rank does with batches of W * B:
   /// not where batches hold unequally many targets, or a model looks at the batch as a whole.
   bool ranks_add_up = false;
+  uint64_t seed = 0;     ///< of the numbers that a plain program's ranks have
   double tolerance = 0;  ///< results that differ by less, relatively, are equal
   double gradient_tolerance = 0, loss_tolerance = 0;  ///< the same of gradients, reported losses
 };
@@ -42,8 +43,8 @@ struct PlanRequest {
 /// the rank.
 std::vector<RankPlace> places_in(const WorldShape& world);
 
-/// What a plain program of this step does, in these worlds.
-Plan plain_plan(const Step& step, const std::vector<WorldShape>& worlds);
+/// What a plain program of this step does, in these worlds. The same seed gives the same numbers.
+Plan plain_plan(const Step& step, const std::vector<WorldShape>& worlds, uint64_t seed);
 
 /// A seed that nobody knows beforehand.
 uint64_t fresh_seed();

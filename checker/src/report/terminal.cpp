@@ -18,7 +18,7 @@ std::vector<std::string> compile_error_lines(const CompileError& error, const Co
                                  look.styled(Style::bold, error.where) + " does not compile:"};
   if (error.todo != 0) {
     const auto& todo = course.todos.at(error.todo);
-    lines.push_back("  TODO " + std::to_string(error.todo) + "  " + todo.title);
+    lines.push_back("  " + name_of_todo(error.todo) + "  " + todo.title);
   }
   lines.emplace_back();
   if (!error.what.empty()) {
@@ -87,7 +87,7 @@ void append_verdict(std::vector<std::string>& lines, const Verdict& verdict, con
 
 std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
                                     const Look& look) {
-  auto digits = std::to_string(todo.number);
+  auto digits = label_of_todo(todo.number);
   digits.resize(std::max<size_t>(4, digits.size() + 1), ' ');
   const std::string label = "  " + mark(state, look) + " TODO " + digits;
   const auto line = label + todo.title;
@@ -127,7 +127,7 @@ std::vector<std::string> next_lines(const Course& course, std::optional<int> tod
                                     const Step* program) {
   if (!todo) return {"All TODOs of the course are done."};
   const auto& next = course.todos.at(*todo);
-  const auto number = std::to_string(*todo);
+  const auto number = label_of_todo(*todo);
   // What an earlier step left to do stands ready-made, without its text, in a later one.
   const bool elsewhere = program && program->name != next.step;
   const auto file = elsewhere ? course.path_of(*program, course.source_of(next), false).string()

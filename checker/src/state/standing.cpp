@@ -43,6 +43,7 @@ std::optional<int> next_todo(const Standings& all, int after) {
   std::vector<int> order;
   for (auto it = all.upper_bound(after); it != all.end(); ++it) order.push_back(it->first);
   for (auto it = all.begin(); it != all.upper_bound(after); ++it) order.push_back(it->first);
+  std::erase_if(order, [&](int todo) { return !same_series(todo, after); });
   const auto first = [&](auto wanted) -> std::optional<int> {
     const auto found = std::ranges::find_if(order, [&](int todo) { return wanted(all.at(todo)); });
     return found == order.end() ? std::nullopt : std::optional<int>(*found);

@@ -84,8 +84,10 @@ class CheckCall {
       terminal::say("All TODOs are done. To judge them again: ./workbook check all");
     } else if (words == Arguments{"all"}) {
       for (const auto& step : course_.steps) {
-        if (!step.todos.empty()) steps.push_back(&step);
+        if (!step.todos.empty() && !step.is_beside()) steps.push_back(&step);
       }
+    } else if (steps = steps_of_named_chapter(course_, words); !steps.empty()) {
+      std::erase_if(steps, [](const Step* step) { return step->todos.empty(); });
     } else {
       const auto& step = named_step(course_, words);
       if (!step.todos.empty()) return {&step};
@@ -128,19 +130,27 @@ class CheckCall {
   void say_what_is_next(const Step& step, std::optional<int> mend, bool several) {
     const auto all = present_standings(project_, course_);
     if (several) {
-      const auto todos = all_todos();
+      const auto todos = todos_of_series(step.todos.back());
       terminal::say(std::to_string(count_done(all, todos)) + " of " +
                     count_of(todos.size(), "TODO") + (todos.size() == 1 ? " is" : " are") +
                     " done.");
     }
-    const auto lines = mend ? next_lines(course_, mend, look_, &step)
-                            : next_lines(course_, next_todo(all, step.todos.back()), look_);
+    if (mend) return say(next_lines(course_, mend, look_, &step));
+    const auto next = next_todo(all, step.todos.back());
+    if (!next && step.is_beside()) return terminal::say("All exercises of this chapter are done.");
+    say(next_lines(course_, next, look_));
+  }
+
+  static void say(const std::vector<std::string>& lines) {
     for (const auto& line : lines) terminal::say(line);
   }
 
-  std::vector<int> all_todos() const {
+  // The steps' TODOs, or those of the exercises to which this one belongs.
+  std::vector<int> todos_of_series(int one) const {
     std::vector<int> todos;
-    for (const auto& [number, ignored] : course_.todos) todos.push_back(number);
+    for (const auto& [number, ignored] : course_.todos) {
+      if (same_series(number, one)) todos.push_back(number);
+    }
     return todos;
   }
 
@@ -154,12 +164,13 @@ class CheckCall {
 }  // namespace
 
 int check_with(const Project& project, const Arguments& arguments, const Judge& judge) {
-  const auto parsed = parse(check_command(), "[NN | TODO n | all] [options]",
-                            "Without a step: that of the first TODO that is not done. \"05\" is a "
-                            "step, \"TODO 5\" the\nstep that holds this TODO. The exit status is 0 "
-                            "if everything judged is done.\nVerdicts of chosen --world are not "
-                            "remembered: they leave things out.",
-                            arguments);
+  const auto parsed = parse(
+      check_command(), "[NN | TODO n | CHAPTER | all] [options]",
+      "Without a step: that of the first TODO that is not done. \"05\" is a "
+      "step, \"TODO 5\" the\nstep that holds this TODO, \"C4\" an exercise. The exit status is 0 "
+      "if everything judged is done.\nVerdicts of chosen --world are not "
+      "remembered: they leave things out.",
+      arguments);
   if (!parsed) return 0;
   Arguments words;
   if (parsed->count("what")) words = (*parsed)["what"].as<std::vector<std::string>>();

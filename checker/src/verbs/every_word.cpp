@@ -12,7 +12,7 @@ EveryWord::EveryWord(const std::string& file) : file_(file) {
 void EveryWord::add(const SampleResult& result) {
   file_ << "== " << result.sample.title() << "\n";
   for (const auto& verdict : result.verdicts) {
-    file_ << "TODO " << verdict.todo << " " << name_of(verdict.state)
+    file_ << name_of_todo(verdict.todo) << " " << name_of(verdict.state)
           << (verdict.reason.empty() ? "" : ": " + verdict.reason) << "\n";
     for (const auto& finding : verdict.findings) {
       file_ << "  " << finding.id << (finding.kind == FindingKind::crash ? " (crash)" : "")

@@ -35,7 +35,7 @@ fs::path results_of(const Project& project) {
 std::vector<Program> solutions_in(const Project& project, const Course& course) {
   std::vector<Program> programs;
   for (const auto& step : course.steps) {
-    if (fs::exists(project.source / "solutions" / step.name)) {
+    if (step.kind == ProgramKind::trainer && fs::exists(project.source / "solutions" / step.name)) {
       programs.push_back(find_program(project, step, /*solution=*/true));
     }
   }

@@ -68,7 +68,9 @@ void write_reports(const grade::ClassReport& report, const fs::path& output) {
 
 std::set<int> todos_of(const Course& course) {
   std::set<int> todos;
-  for (const auto& [number, ignored] : course.todos) todos.insert(number);
+  for (const auto& [number, ignored] : course.todos) {
+    if (!is_exercise(number)) todos.insert(number);
+  }
   return todos;
 }
 

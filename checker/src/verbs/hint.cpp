@@ -28,9 +28,10 @@ int run_hint(const Project& project, const Arguments& arguments) {
   const auto look = present_look();
   const bool more = parsed->count("more") > 0;
   for (const auto& line : hint_lines(course, *todo, more, look)) terminal::say(line);
-  const auto number = std::to_string(todo->number);
+  const auto number = label_of_todo(todo->number);
   terminal::say("");
   if (!more) terminal::say("What is behind it: ./workbook hint " + number + " --more");
+  if (is_exercise(todo->number)) return 0;  // it has no slide
   terminal::say("Its slide: ./workbook slides " + number);
   return 0;
 }

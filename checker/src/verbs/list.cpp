@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "course/course.hpp"
 #include "report/terminal.hpp"
 #include "terminal/terminal.hpp"
@@ -15,7 +17,7 @@ int run_list(const Project& project, const Arguments& arguments) {
   const auto look = present_look();
   for (const auto& step : course.steps) {
     std::string name = step.name;
-    name.resize(20, ' ');
+    name.resize(std::max<size_t>(20, name.size() + 2), ' ');
     terminal::say(terminal::styled(terminal::Style::bold, name) + step.title);
     for (const int number : step.todos) {
       const auto& standing = all.at(number);

@@ -27,7 +27,7 @@ int run_pack(const Project& project, const Arguments& arguments) {
     ++files;
   };
   for (const auto& step : course.steps) {
-    if (step.todos.empty()) continue;
+    if (step.todos.empty() || step.is_beside()) continue;
     for (const auto* file : course.student_files(step)) take(course.path_of(step, *file, false));
   }
   write_file(folder.path() / kVersionFile, course_version(project) + "\n");

@@ -17,8 +17,8 @@ std::string step_line(const Step& step, const Standings& all, size_t names, size
   if (step.todos.empty()) return line + look.styled(terminal::Style::dim, "to read and to run");
   for (const int todo : step.todos) line += mark(all.at(todo).state, look);
   const auto done = count_done(all, step.todos);
-  line += std::string(cells - step.todos.size() + 2, ' ') + std::to_string(done) + " of " +
-          std::to_string(step.todos.size());
+  line += std::string(cells - std::min(cells, step.todos.size()) + 2, ' ') + std::to_string(done) +
+          " of " + std::to_string(step.todos.size());
   if (done == step.todos.size()) return line;
   const auto count = [&](auto what) {
     return std::ranges::count_if(step.todos, [&](int todo) { return what(all.at(todo)); });
@@ -32,6 +32,23 @@ std::string step_line(const Step& step, const Standings& all, size_t names, size
   return line;
 }
 
+// The steps; and the exercises beside them, those of a chapter in one row.
+std::vector<Step> rows_of(const Course& course) {
+  std::vector<Step> rows, beside;
+  for (const auto& step : course.steps) {
+    if (!step.is_beside()) {
+      rows.push_back(step);
+    } else if (beside.empty() || beside.back().chapter != step.chapter) {
+      beside.push_back(step);
+      beside.back().name = step.name.substr(0, 1) + " " + step.chapter;
+    } else {
+      beside.back().todos.insert(beside.back().todos.end(), step.todos.begin(), step.todos.end());
+    }
+  }
+  rows.insert(rows.end(), beside.begin(), beside.end());
+  return rows;
+}
+
 }  // namespace
 
 int run_progress(const Project& project, const Arguments& arguments) {
@@ -41,16 +58,19 @@ int run_progress(const Project& project, const Arguments& arguments) {
   const auto course = load_course(project.chapters());
   const auto all = present_standings(project, course);
   const auto look = present_look();
-  size_t names = 0, cells = 0, done = 0;
-  for (const auto& step : course.steps) {
+  const auto rows = rows_of(course);
+  size_t names = 0, cells = 0, done = 0, todos = 0;
+  for (const auto& step : rows) {
     names = std::max(names, step.name.size());
+    if (step.is_beside()) continue;
     cells = std::max(cells, step.todos.size());
     done += count_done(all, step.todos);
+    todos += step.todos.size();
   }
-  terminal::say(look.styled(terminal::Style::bold,
-                            std::to_string(done) + " of " + count_of(all.size(), "TODO")) +
-                " done\n");
-  for (const auto& step : course.steps) {
+  terminal::say(
+      look.styled(terminal::Style::bold, std::to_string(done) + " of " + count_of(todos, "TODO")) +
+      " done\n");
+  for (const auto& step : rows) {
     terminal::say(step_line(step, all, names, cells, look));
   }
   terminal::say("");

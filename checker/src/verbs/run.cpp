@@ -54,10 +54,13 @@ int run_step(const Project& project, const Arguments& arguments) {
                 " is not there. Mend: run it once without --no-build.");
   }
 
+  const bool trains = step.kind == ProgramKind::trainer;
+  const auto arguments_of_plain = split.passed_on.empty() ? step.arguments : split.passed_on;
   const TemporaryFolder meeting;
   const TrainerRun run{.program = program.file,
                        .world_size = world_size,
-                       .arguments = with_output(monitored(split.passed_on), program.output),
+                       .arguments = trains ? with_output(monitored(split.passed_on), program.output)
+                                           : arguments_of_plain,
                        .store = meeting.path() / "store"};
   RankOptions ranks;
   // A single rank gets the terminal itself, and draws its progress bar there.

@@ -54,7 +54,7 @@ std::string percent_encoded(const fs::path& path) {
 
 // The build leaves a line "8 decks/4_ddp.html#/todo-8" for each TODO.
 std::string address_of(const fs::path& site, int todo) {
-  const auto number = std::to_string(todo);
+  const auto number = label_of_todo(todo);
   for (const auto& line : split_lines(read_file(site / "todos.txt"))) {
     if (!line.starts_with(number + " ")) continue;
     return "file://" + percent_encoded(site) + "/" + line.substr(number.size() + 1);
@@ -91,7 +91,7 @@ int show_slide(const Project& project, int todo) {
     if (status != 0) return status;
   }
   const auto address = address_of(site, todo);
-  terminal::say("TODO " + std::to_string(todo) + "'s slide: " + address);
+  terminal::say(name_of_todo(todo) + "'s slide: " + address);
   // Where there is a desktop its browser opens the slide; elsewhere the address must do.
   if (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) {
     capture({{"sh", "-c", "xdg-open \"$1\" || true", "sh", address}, {}, {}});
@@ -120,7 +120,13 @@ int run_slides(const Project& project, const Arguments& arguments) {
   if (!parsed->count("words") || parsed->count("refresh")) return run_builder(project, arguments);
   const auto course = load_course(project.chapters());
   const auto words = (*parsed)["words"].as<std::vector<std::string>>();
-  return show_slide(project, named_todo(course, words, true)->number);
+  const auto& todo = *named_todo(course, words, true);
+  if (is_exercise(todo.number)) {
+    const auto label = label_of_todo(todo.number);
+    throw UsageError("The exercise " + label + " has no slide. Fix: ./workbook hint " + label +
+                     ".");
+  }
+  return show_slide(project, todo.number);
 }
 
 }  // namespace checker

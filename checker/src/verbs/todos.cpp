@@ -11,16 +11,18 @@ namespace checker {
 
 namespace {
 
-// "1 to 17 and 22 to 25": numbers are fixed before all chapters are there.
+// "1 to 17, 22 to 25 and C1 to C11": numbers are fixed before all chapters are there.
 std::string numbers_of(const Course& course) {
   std::vector<std::string> runs;
   for (auto at = course.todos.begin(); at != course.todos.end();) {
     const int first = at->first;
     int last = first;
     while (++at != course.todos.end() && at->first == last + 1) last = at->first;
-    runs.push_back(std::to_string(first) + (last > first ? " to " + std::to_string(last) : ""));
+    runs.push_back(label_of_todo(first) + (last > first ? " to " + label_of_todo(last) : ""));
   }
-  return join(runs, " and ");
+  const auto last = runs.back();
+  runs.pop_back();
+  return runs.empty() ? last : join(runs, ", ") + " and " + last;
 }
 
 }  // namespace
@@ -31,13 +33,12 @@ const Todo* named_todo(const Course& course, const Arguments& words, bool plain)
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const bool says_todo = text.starts_with("todo");
   if (!says_todo && !plain) return nullptr;
-  const auto digits = says_todo ? text.substr(4) : text;
-  const bool number = !digits.empty() && digits.size() < 6 &&
-                      std::ranges::all_of(digits, [](unsigned char c) { return std::isdigit(c); });
-  const auto found = number ? course.todos.find(std::stoi(digits)) : course.todos.end();
+  const auto label = says_todo ? text.substr(4) : text;
+  const auto number = todo_labelled(label);
+  const auto found = number ? course.todos.find(*number) : course.todos.end();
   if (found != course.todos.end()) return &found->second;
   if (course.todos.empty()) throw UsageError("This course has no TODOs.");
-  throw UsageError("There is no TODO " + (digits.empty() ? "without a number" : digits) +
+  throw UsageError("There is no TODO " + (label.empty() ? "without a number" : label) +
                    ". They are TODO " + numbers_of(course) + ".");
 }
 
@@ -45,6 +46,14 @@ const Step& named_step(const Course& course, const Arguments& words) {
   if (const auto* todo = named_todo(course, words, false)) return course.step(todo->step);
   if (words.size() > 1) throw UsageError("\"" + words[1] + "\" is one argument too many.");
   return course.step(words.front());
+}
+
+std::vector<const Step*> steps_of_named_chapter(const Course& course, const Arguments& words) {
+  std::vector<const Step*> steps;
+  for (const auto& step : course.steps) {
+    if (words == Arguments{step.chapter}) steps.push_back(&step);
+  }
+  return steps;
 }
 
 Standings present_standings(const Project& project, const Course& course) {

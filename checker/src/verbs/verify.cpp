@@ -42,7 +42,7 @@ void print_matrix(const std::vector<KeptResult>& results) {
   terminal::say("");
   terminal::say("              rejected    blamed  accepted");
   for (const auto& [todo, row] : rows)
-    print_row(todo == 0 ? "the course" : "TODO " + std::to_string(todo), row);
+    print_row(todo == 0 ? "the course" : name_of_todo(todo), row);
   print_row("all", all);
 }
 
@@ -80,6 +80,16 @@ std::vector<Sample> all_samples(const cxxopts::ParseResult& parsed, const Course
   return samples;
 }
 
+std::vector<int> numbers_of(const std::vector<std::string>& labels) {
+  std::vector<int> numbers;
+  for (const auto& label : labels) {
+    const auto number = todo_labelled(label);
+    if (!number) throw UsageError("--todo " + label + ": a TODO is a number, or C4.");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 // The samples that the options name.
 std::vector<Sample> chosen_samples(const cxxopts::ParseResult& parsed,
                                    std::vector<Sample> samples) {
@@ -96,7 +106,7 @@ std::vector<Sample> chosen_samples(const cxxopts::ParseResult& parsed,
     return std::ranges::find(chosen, value) != chosen.end();
   };
   if (parsed.count("todo")) {
-    const auto todos = parsed["todo"].as<std::vector<int>>();
+    const auto todos = numbers_of(parsed["todo"].as<std::vector<std::string>>());
     std::erase_if(samples, [&](const Sample& sample) { return !keep(todos, sample.todo); });
   }
   if (parsed.count("names")) {
@@ -113,7 +123,7 @@ cxxopts::Options verify_command() {
       "Judges the catalogue of wrong edits and variants: is the judge right?\n");
   const auto text = [] { return cxxopts::value<std::string>(); };
   options.add_options()("todo", "Only entries of this TODO; repeat it for several",
-                        cxxopts::value<std::vector<int>>(), "N");
+                        cxxopts::value<std::vector<std::string>>(), "N");
   options.add_options()(
       "quick", "Only the few that every test run judges: every TODO, every finding of trainers");
   options.add_options()("chapter", "Only this chapter; one for tests as well", text(), "NAME");
@@ -149,8 +159,8 @@ cxxopts::Options verify_command() {
 }
 
 void say_result(const SampleResult& result, size_t number, size_t count) {
-  terminal::say("  " + std::to_string(number) + "/" + std::to_string(count) + "  TODO " +
-                std::to_string(result.sample.todo) + "  " + result.sample.title() +
+  terminal::say("  " + std::to_string(number) + "/" + std::to_string(count) + "  " +
+                name_of_todo(result.sample.todo) + "  " + result.sample.title() +
                 (result.fine() ? ": as it should be" : ": " + result.problem) +
                 (result.fine() && !result.findings.empty() ? " (" + result.findings + ")" : ""));
   for (const auto& line : result.disagreements) {

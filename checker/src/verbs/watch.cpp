@@ -10,12 +10,23 @@ namespace checker {
 
 namespace {
 
+// The first of these steps with a TODO to work on; if all are done, the first.
+const Step& first_to_watch(const Project& project, const std::vector<const Step*>& steps,
+                           const Course& course) {
+  const auto all = present_standings(project, course);
+  const auto open = std::ranges::find_if(
+      steps, [&](const Step* step) { return count_done(all, step->todos) < step->todos.size(); });
+  return open == steps.end() ? *steps.front() : **open;
+}
+
 // The step of the first TODO to work on; if all are done, the last step that has any.
 const Step& step_to_watch(const Project& project, const Course& course) {
   if (course.todos.empty()) throw Error("This course has no TODOs: there is nothing to watch.");
   const auto next = next_todo(present_standings(project, course));
-  const auto& todo = next ? course.todos.at(*next) : course.todos.rbegin()->second;
-  return course.step(todo.step);
+  if (next) return course.step(course.todos.at(*next).step);
+  const auto last = std::find_if(course.todos.rbegin(), course.todos.rend(),
+                                 [](const auto& entry) { return !is_exercise(entry.first); });
+  return course.step((last == course.todos.rend() ? *course.todos.rbegin() : *last).second.step);
 }
 
 }  // namespace
@@ -25,13 +36,19 @@ int run_watch(const Project& project, const Arguments& arguments) {
   options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
   const auto parsed =
-      parse(options, "[NN]", "Without a step: that of the first TODO that is not done.", arguments);
+      parse(options, "[NN | CHAPTER]",
+            "Without a step: that of the first TODO that is not done. Of a chapter: its first\n"
+            "step that is not done. ./workbook watch collectives begins the exercises.",
+            arguments);
   if (!parsed) return 0;
 
   const auto course = load_course(project.chapters());
-  const auto& step = parsed->count("step")
-                         ? named_step(course, (*parsed)["step"].as<std::vector<std::string>>())
-                         : step_to_watch(project, course);
+  Arguments words;
+  if (parsed->count("step")) words = (*parsed)["step"].as<std::vector<std::string>>();
+  const auto chapter = steps_of_named_chapter(course, words);
+  const auto& step = words.empty()     ? step_to_watch(project, course)
+                     : chapter.empty() ? named_step(course, words)
+                                       : first_to_watch(project, chapter, course);
   if (step.todos.empty()) {
     throw UsageError("Step " + step.name + " has no TODOs: there is nothing to watch.");
   }

@@ -109,7 +109,10 @@ const Todo& todo_in_hand(const View& view, const Course& course) {
 
 std::string summary(const Report& report, const Step& step) {
   if (report.compile_error) return "It does not compile.";
-  if (report.passed()) return "Step " + step.label() + " is done.";
+  if (report.passed()) {
+    return step.is_beside() ? step.label() + " is done; n leads to the next exercise."
+                            : "Step " + step.label() + " is done.";
+  }
   size_t done = 0, own = 0;
   for (const auto& verdict : report.verdicts) {
     if (std::ranges::find(step.todos, verdict.todo) == step.todos.end()) continue;
@@ -120,7 +123,7 @@ std::string summary(const Report& report, const Step& step) {
   const auto mend = todo_to_mend(report);
   if (!mend) return count + "; the others could not be judged.";
   const bool wrong = report.first_finding() != nullptr;
-  return "TODO " + std::to_string(*mend) + (wrong ? " is wrong; " : " is open; ") + count + ".";
+  return name_of_todo(*mend) + (wrong ? " is wrong; " : " is open; ") + count + ".";
 }
 
 std::vector<std::string> page_lines(const View& view, const Project& project, const Course& course,

@@ -168,16 +168,20 @@ class Watch {
     view_.page = 0;
   }
 
-  // To the neighbouring step that has TODOs.
+  // To the neighbouring step that has TODOs. Exercises lead to exercises.
   void move(int direction) {
     const auto count = static_cast<std::ptrdiff_t>(course_.steps.size());
     const auto here = std::ranges::find(course_.steps, view_.step->name, &Step::name);
     for (auto at = here - course_.steps.begin() + direction; at >= 0 && at < count;
          at += direction) {
       const auto& step = course_.steps[static_cast<size_t>(at)];
-      if (!step.todos.empty()) return go_to(step);
+      if (!step.todos.empty() && step.is_beside() == view_.step->is_beside()) return go_to(step);
     }
-    view_.remark = direction > 0 ? "This is the last step." : "There is no TODO before this step.";
+    const bool beside = view_.step->is_beside();
+    view_.remark = direction > 0
+                       ? (beside ? "This is the last exercise." : "This is the last step.")
+                   : beside ? "This is the first exercise."
+                            : "There is no TODO before this step.";
   }
 
   void draw() {

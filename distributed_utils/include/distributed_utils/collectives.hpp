@@ -19,6 +19,14 @@ void all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::SUM, const Gro
 [[nodiscard]] Work all_reduce_async(const at::Tensor& tensor, ReduceOp op = ReduceOp::SUM,
                                     const Group& group = {});
 
+/// The tensor of rank `destination` (counted within the group) becomes the reduction of all of
+/// them, in place, contiguous or not; those of the other ranks stay as they are, as in NCCL. AVG
+/// needs floating point; throws Error otherwise, and for a rank outside the group.
+void reduce(const at::Tensor& tensor, int destination, ReduceOp op = ReduceOp::SUM,
+            const Group& group = {});
+[[nodiscard]] Work reduce_async(const at::Tensor& tensor, int destination,
+                                ReduceOp op = ReduceOp::SUM, const Group& group = {});
+
 /// Every rank's tensor becomes that of rank `source` (counted within the group), in place.
 void broadcast(const at::Tensor& tensor, int source, const Group& group = {});
 [[nodiscard]] Work broadcast_async(const at::Tensor& tensor, int source, const Group& group = {});

@@ -21,6 +21,14 @@ void check_op(const char* collective, const at::Tensor& tensor, const ReduceOp& 
   }
 }
 
+/// Throws Error unless a rank of the group has this number.
+void check_rank(const char* collective, const char* direction, int rank, const Group& members) {
+  if (rank < 0 || rank >= members->getSize()) {
+    throw Error(fmt::format("{} {} rank {}: ranks of this group count from 0 to {}.", collective,
+                            direction, rank, members->getSize() - 1));
+  }
+}
+
 std::vector<int64_t> gathered_shape(const at::Tensor& tensor, const Group& group) {
   std::vector<int64_t> shape = {group->getSize()};
   shape.insert(shape.end(), tensor.sizes().begin(), tensor.sizes().end());
@@ -64,12 +72,27 @@ void all_reduce(const at::Tensor& tensor, ReduceOp op, const Group& group) {
   all_reduce_async(tensor, op, group).wait();
 }
 
+Work reduce_async(const at::Tensor& tensor, int destination, ReduceOp op, const Group& group) {
+  const Group members = group_or_world(group);
+  check_op("reduce", tensor, op);
+  check_rank("reduce", "to", destination, members);
+  // Gloo leaves halves of sums in the buffers of other ranks: their tensors never see them.
+  const bool here = members->getRank() == destination;
+  std::vector<at::Tensor> buffers = {here ? contiguous_view_or_copy(tensor)
+                                          : tensor.detach().clone(at::MemoryFormat::Contiguous)};
+  c10d::ReduceOptions options;
+  options.reduceOp = op;
+  options.rootRank = destination;
+  return {members->reduce(buffers, options), here ? tensor : buffers[0], buffers[0]};
+}
+
+void reduce(const at::Tensor& tensor, int destination, ReduceOp op, const Group& group) {
+  reduce_async(tensor, destination, op, group).wait();
+}
+
 Work broadcast_async(const at::Tensor& tensor, int source, const Group& group) {
   const Group members = group_or_world(group);
-  if (source < 0 || source >= members->getSize()) {
-    throw Error(fmt::format("broadcast from rank {}: ranks count from 0 to {}.", source,
-                            members->getSize() - 1));
-  }
+  check_rank("broadcast", "from", source, members);
   std::vector<at::Tensor> buffers = {contiguous_view_or_copy(tensor)};
   c10d::BroadcastOptions options;
   options.rootRank = source;

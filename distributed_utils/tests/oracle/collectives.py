@@ -32,6 +32,9 @@ def run(rank, folder):
     value = make_input(rank)
     dist.broadcast(value, 1)
     results["broadcast"] = value
+    value = make_input(rank)
+    dist.reduce(value, 1)
+    results["reduce"] = value
     torch.save(results, f"{folder}/{rank}.pt")
     dist.destroy_process_group()
 

@@ -43,6 +43,7 @@ TEST(Recording, SeesEachCollectiveWithWhatTellsItFromOthers) {
         broadcast(torch::ones({5}, torch::kFloat), 1);
         all_gather(torch::ones({2}, torch::kLong));
         reduce_scatter(torch::ones({4}), ReduceOp::SUM);
+        reduce(torch::ones({3}), 1, ReduceOp::MIN);
         barrier();
         const Log log = read_log(path);
         ASSERT_EQ(log.of(Kind::group).size(), 1U);
@@ -50,12 +51,13 @@ TEST(Recording, SeesEachCollectiveWithWhatTellsItFromOthers) {
         EXPECT_EQ(group.rank, static_cast<uint32_t>(world.rank));
         EXPECT_EQ(group.size, 2U);
         const auto records = log.of(Kind::collective);
-        ASSERT_EQ(records.size(), 5U);
+        ASSERT_EQ(records.size(), 6U);
         using c10d::OpType;
-        const OpType types[] = {OpType::ALLREDUCE, OpType::BROADCAST, OpType::_ALLGATHER_BASE,
-                                OpType::_REDUCE_SCATTER_BASE, OpType::BARRIER};
-        const uint64_t elements[] = {12, 5, 2, 4, 0};
-        const int roots[] = {-1, 1, -1, -1, -1};
+        const OpType types[] = {OpType::ALLREDUCE,       OpType::BROADCAST,
+                                OpType::_ALLGATHER_BASE, OpType::_REDUCE_SCATTER_BASE,
+                                OpType::REDUCE,          OpType::BARRIER};
+        const uint64_t elements[] = {12, 5, 2, 4, 3, 0};
+        const int roots[] = {-1, 1, -1, -1, 1, -1};
         for (size_t i = 0; i < records.size(); ++i) {
           const auto call = records[i].as<CollectiveRecord>();
           EXPECT_EQ(call.sequence, i);
@@ -65,7 +67,7 @@ TEST(Recording, SeesEachCollectiveWithWhatTellsItFromOthers) {
           EXPECT_GT(call.frames, 3U);
         }
         const auto ends = log.of(Kind::completed).size();
-        EXPECT_GE(ends, 4U);  // the barrier's own callback may still be under way
+        EXPECT_GE(ends, 5U);  // the barrier's own callback may still be under way
         const auto first = records[0].as<CollectiveRecord>();
         EXPECT_EQ(first.reduce_op, c10d::ReduceOp::MAX);
         EXPECT_EQ(first.scalar_type, static_cast<int8_t>(torch::kDouble));

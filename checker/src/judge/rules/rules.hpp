@@ -49,6 +49,10 @@ void trouble(const RunContext& context, Symptoms& symptoms);
 void aftermath(const RunContext& context, Symptoms& symptoms);
 /// Every rank prints what the step says that it prints: of plain programs.
 void output(const RunContext& context, Symptoms& symptoms);
+/// What plain programs show is what the step says that it must be.
+void shown_results(const RunContext& context, Symptoms& symptoms);
+/// They do without the collectives that the step names.
+void without(const RunContext& context, Symptoms& symptoms);
 /// The program did all that a trainer does: every epoch, evaluation, the test.
 void whole(const RunContext& context, Symptoms& symptoms);
 

@@ -16,7 +16,7 @@ constexpr std::array<std::pair<std::string_view, Stage>, 5> kStages{{{"place", S
                                                                      {"results", Stage::results},
                                                                      {"whole", Stage::whole}}};
 
-constexpr std::array<Rule, 16> kCommon{{{"membership", &membership},
+constexpr std::array<Rule, 18> kCommon{{{"membership", &membership},
                                         {"purposes", &purposes},
                                         {"training_shares", &training_shares},
                                         {"evaluation_shares", &evaluation_shares},
@@ -31,6 +31,8 @@ constexpr std::array<Rule, 16> kCommon{{{"membership", &membership},
                                         {"saving", &saving},
                                         {"leaving", &leaving},
                                         {"output", &output},
+                                        {"shown_results", &shown_results},
+                                        {"without", &without},
                                         {"whole", &whole}}};
 
 Stage stage_named(const Chapter& chapter, const std::string& name) {

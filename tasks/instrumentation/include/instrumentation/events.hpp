@@ -77,6 +77,10 @@ enum class Kind : uint16_t {
                   ///< about to make them; then their name
   measured = 46,  ///< a metric of an evaluation that has ended: MeasuredRecord, then text: the
                   ///< split's name, "/" and the metric's
+
+  // Exercises.
+  result = 47,  ///< the program shows a result: Tensors, one with its name and values
+  read = 48,    ///< the program reads a file that another rank wrote: text, its name
 };
 
 struct GroupRecord {

@@ -1,0 +1,195 @@
+// What plain programs show, held against what it must be. It is computed here: the numbers of all
+// ranks follow from the run's seed.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "instrumentation/numbers.hpp"
+#include "judge/rules/rules.hpp"
+#include "support/error.hpp"
+#include "support/text.hpp"
+
+namespace checker::rules {
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+// The numbers of a world, for one of its ranks.
+struct Given {
+  RankPlace place;
+  std::vector<Numbers> all;  ///< by rank
+
+  size_t world() const { return all.size(); }
+  const Numbers& own() const { return all[place.rank]; }
+};
+
+template <class Combine>
+Numbers combined(const Given& given, Combine combine) {
+  auto result = given.all.front();
+  for (size_t rank = 1; rank < given.world(); ++rank) {
+    for (size_t i = 0; i < result.size(); ++i) result[i] = combine(result[i], given.all[rank][i]);
+  }
+  return result;
+}
+
+Numbers sum(const Given& given) { return combined(given, std::plus<>()); }
+
+Numbers mean(const Given& given) {
+  auto result = sum(given);
+  for (auto& number : result) number /= static_cast<double>(given.world());
+  return result;
+}
+
+Numbers largest(const Given& given) {
+  return combined(given, [](double a, double b) { return std::max(a, b); });
+}
+
+Numbers stacked(const Given& given) {
+  Numbers result;
+  for (const auto& numbers : given.all) result.insert(result.end(), numbers.begin(), numbers.end());
+  return result;
+}
+
+Numbers part_of(const Given& given, const Numbers& numbers) {
+  const auto size = static_cast<std::ptrdiff_t>(numbers.size() / given.world());
+  const auto begin = numbers.begin() + size * static_cast<std::ptrdiff_t>(given.place.rank);
+  return {begin, begin + size};
+}
+
+Numbers one(size_t number) { return {static_cast<double>(number)}; }
+
+// What a result may be. The checker names it by the phrase where something else was expected.
+struct Kind {
+  std::string_view name;
+  const char* phrase;
+  Numbers (*of)(const Given& given);
+};
+
+const std::array<Kind, 13> kKinds{{
+    {"own", "result.own", [](const Given& given) { return given.own(); }},
+    {"sum", "result.sum", sum},
+    {"mean", "result.mean", mean},
+    {"largest", "result.largest", largest},
+    {"stacked", "result.stacked", stacked},
+    {"of_rank_0", "result.of_rank_0", [](const Given& given) { return given.all.front(); }},
+    {"of_the_left", "result.of_the_left",
+     [](const Given& given) {
+       return given.all[(given.place.rank + given.world() - 1) % given.world()];
+     }},
+    {"of_the_right", "result.of_the_right",
+     [](const Given& given) { return given.all[(given.place.rank + 1) % given.world()]; }},
+    {"part_of_sum", "result.part_of_sum",
+     [](const Given& given) { return part_of(given, sum(given)); }},
+    {"own_part", "result.own_part", [](const Given& given) { return part_of(given, given.own()); }},
+    {"rank", "result.rank", [](const Given& given) { return one(given.place.rank); }},
+    {"local_rank", "result.local_rank",
+     [](const Given& given) { return one(given.place.local_rank); }},
+    {"world_size", "result.world_size", [](const Given& given) { return one(given.world()); }},
+}};
+
+const Kind& kind_named(const ExpectedResult& result) {
+  std::vector<std::string> known;
+  for (const auto& kind : kKinds) {
+    if (kind.name == result.is) return kind;
+    known.emplace_back(kind.name);
+  }
+  throw Error("chapter.yaml: the result " + result.name + " is no " + result.is +
+              did_you_mean(result.is, known));
+}
+
+// Layout makes no difference: a row is as good as a column.
+bool equal(const Numbers& a, const Numbers& b, double tolerance) {
+  return std::ranges::equal(a, b, [&](double x, double y) {
+    return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y));
+  });
+}
+
+std::string in_words(const Numbers& numbers) {
+  constexpr size_t kShown = 12;
+  std::string words;
+  for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i) {
+    words += (i == 0 ? "" : " ") + digits(numbers[i]);
+  }
+  return words + (numbers.size() > kShown ? " ..." : "");
+}
+
+// What a rank showed last under a name; null: nothing.
+const ResultSeen* shown(const RankSeen& rank, const std::string& name) {
+  const auto found = std::find_if(rank.results.rbegin(), rank.results.rend(),
+                                  [&](const ResultSeen& seen) { return seen.tensor.name == name; });
+  return found == rank.results.rend() ? nullptr : &*found;
+}
+
+class Results {
+ public:
+  explicit Results(const RunContext& context) : context_(context) {
+    const auto& step = context.step;
+    const size_t count = step.numbers + step.numbers_a_rank * context.world();
+    for (size_t rank = 0; rank < context.world(); ++rank) {
+      all_.push_back(instrumentation::numbers_of_rank(context.plan.seed, rank, count));
+    }
+  }
+
+  void judge(const ExpectedResult& result, Symptoms& symptoms) const {
+    std::vector<size_t> missing, different;
+    std::vector<EvidenceLine> lines;
+    for (const auto& rank : context_.run().ranks) {
+      if (result.on_rank_0 && rank.place.rank != 0) continue;
+      const auto* seen = shown(rank, result.name);
+      if (!seen) missing.push_back(rank.place.rank);
+      if (!seen || is_right(result, rank, *seen)) continue;
+      different.push_back(rank.place.rank);
+      lines.push_back(line(result, rank, *seen));
+    }
+    auto values = context_.values();
+    values["name"] = result.name;
+    if (!missing.empty()) {
+      values["ranks"] = ranks_value(missing);
+      symptoms.push_back({.id = "result_missing", .values = values, .evidence = {{"world", {}}}});
+    }
+    if (different.empty()) return;
+    values["ranks"] = ranks_value(different);
+    symptoms.push_back({.id = "result_differs",
+                        .values = values,
+                        .evidence = std::move(lines),
+                        .variant = context_.step.label()});
+  }
+
+ private:
+  Given given(const RankSeen& rank) const { return {rank.place, all_}; }
+
+  bool is_right(const ExpectedResult& result, const RankSeen& rank, const ResultSeen& seen) const {
+    return equal(seen.tensor.values, kind_named(result).of(given(rank)), context_.plan.tolerance);
+  }
+
+  EvidenceLine line(const ExpectedResult& result, const RankSeen& rank,
+                    const ResultSeen& seen) const {
+    const auto expected = kind_named(result).of(given(rank));
+    const auto& got = seen.tensor.values;
+    if (got.size() != expected.size()) {
+      return {"shows_others",
+              {{"rank", rank.place.rank}, {"elements", got.size()}, {"wanted", expected.size()}}};
+    }
+    Values values{
+        {"rank", rank.place.rank}, {"got", in_words(got)}, {"expected", in_words(expected)}};
+    for (const auto& kind : kKinds) {
+      if (got.size() == 1 || !equal(got, kind.of(given(rank)), context_.plan.tolerance)) continue;
+      values["what"] = phrase(kind.phrase);
+      return {"shows_known", values};
+    }
+    return {"shows", values};
+  }
+
+  const RunContext& context_;
+  std::vector<Numbers> all_;
+};
+
+}  // namespace
+
+void shown_results(const RunContext& context, Symptoms& symptoms) {
+  const Results results(context);
+  for (const auto& result : context.step.results) results.judge(result, symptoms);
+}
+
+}  // namespace checker::rules

@@ -1,0 +1,34 @@
+// Exercise C2: From one to all.
+//
+// Each rank has numbers of its own. In the end all ranks are to have those of rank 0, as all ranks
+// start training from the same parameters.
+//
+// Run it: ./workbook run c2 --world 3
+// Made by ./workbook render from checker/chapters/collectives/broadcast.cpp; it is yours now.
+
+#include <torch/torch.h>
+
+#include "tasks/exercise.hpp"
+#include "tasks/options.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+using namespace tasks;
+
+int main() try {
+  setup({.device = torch::kCPU});
+  auto numbers = my_numbers(4);
+
+  // TODO C2: Give rank 0's numbers to all ranks.
+  //   Make numbers the same on all ranks: those of rank 0.
+  //   One collective copies a tensor from one rank over those of all others, in place. All ranks
+  //   call it: rank 0 gives, the others get. They name the rank that gives.
+  //   Expect all ranks to show the same numbers in the end.
+
+  show("numbers", numbers);
+  destroy_process_group();
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}
