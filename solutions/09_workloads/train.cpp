@@ -117,9 +117,8 @@ int main(int argc, char** argv) try {
       checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
     train_sampler.set_epoch(epoch);
-    const auto trained =
-        train(*task, model, *train_loader, *optimizer, scaler, *schedule, device, progress,
-              checkpoints);
+    const auto trained = train(*task, model, *train_loader, *optimizer, scaler, *schedule, device,
+                               progress, checkpoints);
     // TODO 23: all ranks evaluate with the same running means and variances.
     synchronize_buffers(*model);
     const auto valid = evaluate(*task, model, *valid_loader, device);

@@ -133,9 +133,8 @@ int main(int argc, char** argv) try {
       checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {
     train_sampler.set_epoch(epoch);
-    const auto trained =
-        train(*task, model, *train_loader, *optimizer, scaler, *schedule, device, progress,
-              checkpoints);
+    const auto trained = train(*task, model, *train_loader, *optimizer, scaler, *schedule, device,
+                               progress, checkpoints);
     // TODO 23: Evaluate with the same buffers everywhere.
     //   Give all ranks the same buffers after each training epoch, before the evaluation.
     //   BatchNorm keeps a running mean and variance of what it saw in training. These are buffers,

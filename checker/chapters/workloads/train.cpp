@@ -149,11 +149,11 @@ int main(int argc, char** argv) try {  //@main
       checkpoints.restore(*model, *optimizer, *schedule, train_sampler, progress, best);
   for (int64_t epoch = first; epoch < options.epochs && !progress.finished(); ++epoch) {  //@epochs
     train_sampler.set_epoch(epoch);  //@set_epoch
-    const auto trained =  //@train_loss
 #if GRAD_SCALER
-        train(*task, model, *train_loader, *optimizer, scaler, *schedule, device, progress,  //@train_loss
-              checkpoints);  //@train_loss
+    const auto trained = train(*task, model, *train_loader, *optimizer, scaler, *schedule, device,  //@train_loss
+                               progress, checkpoints);  //@train_loss
 #else
+    const auto trained =  //@train_loss
         train(*task, model, *train_loader, *optimizer, *schedule, device, progress, checkpoints);  //@train_loss
 #endif
     //@todo 23
