@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "process/gpus.hpp"
 #include "trainer_fixture.hpp"
 
 namespace checker {
@@ -58,6 +59,35 @@ TEST_F(GraphedTrainers, SayWhereThereIsNone) {
   unsetenv(kStandIn);  // NOLINT(concurrency-mt-unsafe)
   const auto outcome = train({"--fast=graph", "--max-steps", "14"});
   EXPECT_THAT(outcome.everything, HasSubstr("--fast: no CUDA graph, because there is no GPU here"));
+}
+
+// With real graphs: on each number of the GPUs here, which may be none.
+TEST_F(GraphedTrainers, OnGpusTrainAsOthersToTheLastBit) {
+  if (gpus_here() == 0) GTEST_SKIP() << "no GPU here";
+  for (size_t ranks = 1; ranks <= gpus_here(); ranks *= 2) {
+    for (const char* const precision : {"fp32", "tf32", "bf16"}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, " + precision);
+      const Arguments options{"--device", "cuda", "--epochs", "8", "--precision", precision};
+      const auto train = [&](Arguments more) {
+        more.insert(more.begin(), options.begin(), options.end());
+        auto outcome = run(solution(7), ranks, more);
+        EXPECT_TRUE(outcome.result.success()) << outcome.everything;
+        return outcome.lines;
+      };
+      const auto plain = train(
+          {"--fast=loss,optimizer,embedding,attention,norm,relu", "--checkpoint-every", "10"});
+      const auto expected = model();
+      std::filesystem::remove_all(output());
+      EXPECT_EQ(train({"--fast", "--monitor"}), plain);
+      EXPECT_EQ(model(), expected);
+      std::filesystem::remove_all(output());
+      train({"--fast", "--checkpoint-every", "10", "--max-steps", "25"});
+      EXPECT_EQ(train({"--fast", "--checkpoint-every", "10", "--resume"})[0].back(),
+                plain[0].back());
+      EXPECT_EQ(model(), expected);
+      std::filesystem::remove_all(output());
+    }
+  }
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace distributed_utils {
 /// Ranks are signalled at different moments, or not all of them. But all must stop after the same
 /// step, or those that go on wait in a collective for ever. So every step they reduce, with MAX,
 /// who was told. That all-reduce (of one number, on the CPU where the group can) runs beside the
-/// next step, whose end reads it: nobody waits for it, and the answer comes a step late.
+/// next step, whose end reads it: nobody waits for it, and the answer comes a step late. From a GPU
+/// it comes two steps late, because the host runs ahead of it.
 class StopSignal {
  public:
   /// group: empty: the world, or this rank alone without setup().
@@ -24,8 +25,8 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  /// Every rank calls it after every optimizer step. True on all ranks after the same step, one or
-  /// two after the first rank was told.
+  /// Every rank calls it after every optimizer step. True on all ranks after the same step, at most
+  /// three after the first rank was told.
   bool after_step();
 
  private:

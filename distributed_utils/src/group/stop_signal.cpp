@@ -1,5 +1,7 @@
 #include "distributed_utils/stop_signal.hpp"
 
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/types.h>
 
 #include <array>
@@ -27,6 +29,19 @@ torch::Device device_of_reduction() {
   return detail::has_gloo() ? torch::Device(torch::kCPU) : detail::world_state()->device;
 }
 
+// A number on its way from a GPU to the host, which does not wait for it.
+struct Arriving {
+  explicit Arriving(const torch::Tensor& number)
+      : value(torch::empty({1}, torch::dtype(torch::kInt).pinned_memory(true))),
+        arrived(number.device().type()) {
+    value.copy_(number, /*non_blocking=*/true);
+    arrived.record(c10::impl::VirtualGuardImpl(number.device().type()).getStream(number.device()));
+  }
+
+  torch::Tensor value;
+  c10::Event arrived;
+};
+
 }  // namespace
 
 struct StopSignal::State {
@@ -34,7 +49,25 @@ struct StopSignal::State {
   std::array<struct sigaction, kSignals.size()> before{};
   torch::Tensor anybody;  // 1 once any rank was told; defined while `reduced` runs
   std::optional<Work> reduced;
+  std::optional<Arriving> arriving;  // the answer of the step before, from a GPU
+
+  bool take_answer();
 };
+
+// Of the last step; from a GPU that of the step before, so that the host runs ahead of it.
+bool StopSignal::State::take_answer() {
+  if (!reduced) return false;
+  reduced->wait();
+  reduced.reset();
+  if (!anybody.is_cuda()) return anybody.item<int>() != 0;
+  bool stop = false;
+  if (arriving) {
+    arriving->arrived.synchronize();
+    stop = arriving->value.item<int>() != 0;
+  }
+  arriving.emplace(anybody);
+  return stop;
+}
 
 StopSignal::StopSignal(const Group& group) : state_(std::make_unique<State>()) {
   state_->group = group;
@@ -60,13 +93,7 @@ StopSignal::~StopSignal() {
 
 bool StopSignal::after_step() {
   if (get_world_size(state_->group) == 1) return told;
-  bool stop = false;
-  if (state_->reduced) {
-    state_->reduced->wait();
-    stop = state_->anybody.item<int>() != 0;
-    state_->reduced.reset();
-  }
-  if (stop) return true;
+  if (state_->take_answer()) return true;
   state_->anybody =
       torch::full({1}, told ? 1 : 0, torch::dtype(torch::kInt).device(device_of_reduction()));
   state_->reduced = all_reduce_async(state_->anybody, ReduceOp::MAX, state_->group);
