@@ -13,12 +13,13 @@ LAYERS = (  # from the lowest to the highest
     "support",
     "terminal course site junit",
     "process",
-    "evidence plan lab bench",
+    "evidence plan lab",
     "box data jobs",
     "judge doctor endure golden",
     "state",
     "report",
     "monitor grade watch",
+    "bench",
     "verbs",
     "main.cpp")
 OUTSIDE = ("console", "instrumentation")  # libraries below the checker
