@@ -29,7 +29,7 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer, Gr
   const auto loss = task.loss(output, target);
   // TODO 24: each target counts the same in the gradient, on whichever rank it is.
   // DistributedDataParallel averages over ranks, and these have unequally many targets.
-  auto targets = loss.targets();
+  torch::Tensor targets = loss.targets();
   all_reduce(targets, ReduceOp::AVG);
   scaler.scale(loss.sum / targets).backward();
   scaler.step(optimizer);

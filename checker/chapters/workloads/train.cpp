@@ -27,7 +27,7 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer,
   //@todo 24
 #if TARGET_MEAN
   // DistributedDataParallel averages over ranks, and these have unequally many targets.
-  auto targets = loss.targets();  //@targets.make
+  torch::Tensor targets = loss.targets();  //@targets.make
   all_reduce(targets, ReduceOp::AVG);  //@targets.reduce
   scaler.scale(loss.sum / targets).backward();  //@train.backward
 #else
