@@ -174,6 +174,7 @@ class Check {
                                         .plan = work.plan,
                                         .folder = work.folder,
                                         .device = options_.device,
+                                        .untouched = untouched,
                                         .box = options_.box,
                                         .servers = options_.servers,
                                         .on_stage = [&](std::string_view text) { stage(text); }});
