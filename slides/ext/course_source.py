@@ -18,8 +18,8 @@ class CourseError(Exception):
 
 
 def numbers():
-    """Every TODO's number, in order."""
-    return sorted(int(file.stem) for file in CHAPTERS.glob("*/todos/[0-9][0-9].yaml"))
+    """Every TODO's number, in order; those of chapters for tests have no slides."""
+    return sorted(int(file.stem) for name in _chapters() for file in (CHAPTERS / name / "todos").glob("[0-9][0-9].yaml"))
 
 
 def todo(number):
@@ -31,7 +31,7 @@ def steps():
     """Every chapter's steps, in the order of the course, each with its parent's name or None. Exercises
     beside the steps are none of them."""
     found = []
-    for name in yaml.safe_load((CHAPTERS / "order.yaml").read_text())["chapters"]:
+    for name in _chapters():
         chapter = yaml.safe_load((CHAPTERS / name / "chapter.yaml").read_text())
         for step in chapter["steps"] if chapter.get("kind") != "plain" else []:
             parent = step.get("parent", found[-1]["name"] if found else None)
@@ -67,6 +67,11 @@ def places(number):
     if not found:
         raise CourseError(f"TODO {number} has no place in {source.name}")
     return found
+
+
+def _chapters():
+    """Those of the course, in its order."""
+    return yaml.safe_load((CHAPTERS / "order.yaml").read_text())["chapters"]
 
 
 def _chapter_of(number):

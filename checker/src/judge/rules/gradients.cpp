@@ -128,6 +128,9 @@ class Gradients {
     add({.id = std::string(reading),
          .evidence = std::move(evidence),
          .variant = reading == kLocal && talks_in_training() ? "exchanged" : "",
+         .blame = by_hand_ && not_started
+                      ? std::vector<std::string>{"gradients_not_averaged.at_all"}
+                      : std::vector<std::string>{},
          .kind = not_started ? FindingKind::not_started : FindingKind::mistake,
          .deviation = deviation_of(*example, t)},
         t);
