@@ -6,10 +6,10 @@
 #include "tasks/progress.hpp"
 #include "tasks/task.hpp"
 
-#include "distributed_utils/distributed_utils.hpp"  //@include.distributed_utils
 #if OWN_DDP
 #include "ddp.hpp"  //@include.ddp
 #endif
+#include "distributed_utils/distributed_utils.hpp"  //@include.distributed_utils
 
 using namespace distributed_utils;  //@using.distributed_utils
 

@@ -105,7 +105,8 @@ class Check {
       throw Error(project_.shown(program_) + " is not there. Mend: check without --no-build.");
     }
     if (report_.compile_error) {
-      explain(*report_.compile_error, course_, step_, submission_.text());
+      auto& error = *report_.compile_error;
+      explain(error, course_, step_, submission_.text_of(file_at(course_, step_, error.where)));
       for (const int todo : step_.todos) {
         add_verdict(todo, State::not_judged, "the program does not compile");
       }

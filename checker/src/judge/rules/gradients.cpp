@@ -34,7 +34,7 @@ class Gradients {
       : context_(context),
         symptoms_(symptoms),
         ddp_(context.expects(feature::ddp)),
-        by_hand_(context.features.contains(std::string(feature::broadcast))),
+        by_hand_(context.expects(feature::broadcast)),
         targets_(context.expects(feature::target_mean) && context.world() > 1) {}
 
   void judge() {
