@@ -54,10 +54,13 @@ def file_of(number):
     return f"steps/{step}/{source.name}", "cpp"
 
 
-def places(number):
-    """(before, after) for each place of a TODO: the lines as given, and done. Either may be empty."""
+def places(number, solved=False):
+    """(before, after) for each place of a TODO: the lines as given, and done. Either may be empty. solved: with what
+    the step's later TODOs make of them."""
     source, lines = _source_of(number)
     features = set(todo(number)["features"])
+    if solved:
+        features |= {feature for other in _step_of(number)["todos"] for feature in todo(other)["features"]}
     given = _given_features(number)
     found = []
     for index, line in enumerate(lines):
@@ -82,6 +85,10 @@ def _chapter_of(number):
     raise CourseError(f"the course has no TODO {number}")
 
 
+def _step_of(number):
+    return next(step for step in steps() if step["name"] == todo(number)["step"])
+
+
 def _source_of(number):
     folder = _chapter_of(number)
     for name in yaml.safe_load((folder / "chapter.yaml").read_text())["files"]:
@@ -95,7 +102,7 @@ def _given_features(number):
     """What is on before this TODO is done: the step's earlier TODOs, what the step brings
     ready-made, and all of the steps that it goes back to."""
     by_name = {step["name"]: step for step in steps()}
-    step = by_name[todo(number)["step"]]
+    step = _step_of(number)
     given = {feature for other in step["todos"] if other < number for feature in todo(other)["features"]}
     given |= set(step.get("given", []))
     while step["parent"]:
