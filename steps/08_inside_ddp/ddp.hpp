@@ -80,6 +80,7 @@ class DataParallel {
     for (auto& bucket : buckets_) {
       // TODO 20, here too: wait for the message, instead of sending it.
       average(bucket);
+      bucket.work.reset();
       bucket.ready = 0;
       // TODO 21, here too: put the averaged gradients back into their parameters.
     }
