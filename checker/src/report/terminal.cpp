@@ -83,6 +83,16 @@ void append_verdict(std::vector<std::string>& lines, const Verdict& verdict, con
   }
 }
 
+std::vector<std::string> after_the_last(const Look& look) {
+  const auto bold = [&](const char* text) { return look.styled(Style::bold, text); };
+  return {
+      "All TODOs of the course are done. What you can do now:",
+      "  " + bold("./workbook watch collectives") + "    the exercises beside the steps",
+      "  " + bold("./workbook bench scaling") + "        the batch size against the loss, measured",
+      "  " + bold("./workbook slides") + "               deck 7: what comes beyond this course",
+      "  " + bold("./workbook pack") + "                 hand your work in"};
+}
+
 }  // namespace
 
 std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
@@ -125,7 +135,7 @@ std::vector<std::string> report_lines(const Report& report, const Course& course
 
 std::vector<std::string> next_lines(const Course& course, std::optional<int> todo, const Look& look,
                                     const Step* program) {
-  if (!todo) return {"All TODOs of the course are done."};
+  if (!todo) return after_the_last(look);
   const auto& next = course.todos.at(*todo);
   const auto number = label_of_todo(*todo);
   // What an earlier step left to do stands ready-made, without its text, in a later one.

@@ -17,10 +17,11 @@ int run_hint(const Project& project, const Arguments& arguments) {
   if (!parsed) return 0;
 
   const auto course = load_course(project.chapters());
+  const auto all = present_standings(project, course);
   const Todo* todo = nullptr;
   if (parsed->count("todo")) {
-    todo = named_todo(course, (*parsed)["todo"].as<std::vector<std::string>>(), true);
-  } else if (const auto next = next_todo(present_standings(project, course))) {
+    todo = &named_todo(course, (*parsed)["todo"].as<std::vector<std::string>>(), all);
+  } else if (const auto next = next_todo(all)) {
     todo = &course.todos.at(*next);
   } else {
     throw UsageError("All TODOs are done. Which one? For example: ./workbook hint 5.");

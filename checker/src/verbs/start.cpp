@@ -77,6 +77,8 @@ void say_what_is_next(const Project& project, const Course& course, const Progra
   terminal::say("  read   " + bold(first_program(course)) + ", the program that just ran");
   terminal::say("  edit   " + bold(course.file_of(todo).string()) + ", where it says TODO " +
                 std::to_string(todo.number));
+  terminal::say(
+      "         with clangd, an editor completes and explains: it finds build/ by itself");
   terminal::say("  run    " + bold(step.run));
   terminal::say("  judge  " + bold("./workbook watch") + ", which looks at it whenever you save");
 }
