@@ -153,6 +153,8 @@ TEST_F(WatchTest, KeysOnATerminal) {
   terminal.type("h");
   terminal.wait_for("One line changes.");
   terminal.type("h");
+  terminal.wait_for("const auto model = Wrapper(...);");
+  terminal.type("h");
   terminal.wait_for("Each rank's gradient is that of the mean loss");
   terminal.type("d");
   terminal.wait_for("This shows the solution");

@@ -1,5 +1,7 @@
 #include "state/memory.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -47,6 +49,11 @@ std::optional<json> read_memory(const Project& project, std::string& remark) {
   return empty_memory();
 }
 
+void write_memory(const Project& project, const json& memory) {
+  write_file(memory_file(project),
+             memory.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
 std::string text_in(const json& entry, const char* key) {
   const auto value = entry.find(key);
   return value != entry.end() && value->is_string() ? value->get<std::string>() : "";
@@ -73,6 +80,21 @@ std::map<int, Verdict> own_verdicts(const Step& step, const Report& report) {
   return verdicts;
 }
 
+constexpr std::array<const char*, 4> names_of_help{"none", "hint", "shape", "answer"};
+
+// What is noted under "help"; an empty object if there is nothing of use.
+json help_in(const json& memory) {
+  const auto help = memory.find("help");
+  return help != memory.end() && help->is_object() ? *help : json::object();
+}
+
+Help help_of(const json& help, const std::string& key) {
+  const auto name = text_in(help, key.c_str());
+  const auto found = std::ranges::find(names_of_help, name);
+  return found == names_of_help.end() ? Help::none
+                                      : static_cast<Help>(found - names_of_help.begin());
+}
+
 }  // namespace
 
 Memory recall(const Project& project) {
@@ -87,6 +109,10 @@ Memory recall(const Project& project) {
     if (!state) continue;
     memory.todos[*number] = {*state, text_in(entry, "file"), text_in(entry, "fingerprint"),
                              text_in(entry, "reason")};
+  }
+  const auto help = help_in(*read);
+  for (const auto& [key, ignored] : help.items()) {
+    if (const auto number = number_in(key)) memory.help[*number] = help_of(help, key);
   }
   return memory;
 }
@@ -106,12 +132,28 @@ std::string remember(const Project& project, const Course& course, const Report&
     if (!verdict.reason.empty()) entry["reason"] = verdict.reason;
   }
   try {
-    write_file(memory_file(project),
-               memory->dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    write_memory(project, *memory);
   } catch (const Error& error) {
     remark = std::string(error.what()) + " The verdict is not remembered.";
   }
   return remark;
+}
+
+void remember_help(const Project& project, const std::vector<int>& todos, Help help) {
+  std::string ignored;
+  auto memory = read_memory(project, ignored);
+  if (!memory) return;
+  auto noted = help_in(*memory);
+  for (const int todo : todos) {
+    const auto key = std::to_string(todo);
+    if (help_of(noted, key) < help) noted[key] = names_of_help.at(static_cast<size_t>(help));
+  }
+  if (noted == help_in(*memory)) return;
+  (*memory)["help"] = noted;
+  try {
+    write_memory(project, *memory);
+  } catch (const Error&) {  // it matters less than what was asked for
+  }
 }
 
 void follow(const Project& project, const std::string& file, const std::string& old_fingerprint,
@@ -123,8 +165,7 @@ void follow(const Project& project, const std::string& file, const std::string& 
     if (!entry.is_object() || text_in(entry, "file") != file) continue;
     if (text_in(entry, "fingerprint") == old_fingerprint) entry["fingerprint"] = new_fingerprint;
   }
-  write_file(memory_file(project),
-             memory->dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  write_memory(project, *memory);
 }
 
 }  // namespace checker

@@ -33,6 +33,8 @@ int run_diff(const Project& project, const Arguments& arguments) {
        of_one ? todo_diff(course, *todo, look) : step_diff(project, course, *step, look)) {
     terminal::say(line);
   }
+  const std::vector<int> shown = of_one ? std::vector<int>{todo->number} : step->todos;
+  remember_help(project, undone(shown, present_standings(project, course)), Help::answer);
   return 0;
 }
 
