@@ -333,6 +333,22 @@ TEST_F(StudentVerbs, ResetBringsTheStudentsFileBack) {
   EXPECT_EQ(student_.text(file), "a second try\n");
 }
 
+TEST_F(StudentVerbs, TheChallengeIsTheSerialTrainerWithoutTodos) {
+  EXPECT_THAT(say(run_challenge, {}), HasSubstr("challenge/train.cpp is the serial trainer."));
+  const auto given = student_.text("challenge/train.cpp");
+  EXPECT_THAT(given, ::testing::StartsWith("// The challenge: "));
+  EXPECT_THAT(given, Not(HasSubstr("TODO ")));
+  EXPECT_THAT(given, HasSubstr("\nint main(int argc, char** argv) try {\n"));
+  EXPECT_THAT(given, HasSubstr("torch::save(model, "));
+  EXPECT_THAT(given, Not(HasSubstr("DistributedSampler")));
+  EXPECT_THAT(say(run_challenge, {}), HasSubstr("is as it was handed out"));
+  EXPECT_EQ(status_, 1);
+  student_.write("challenge/train.cpp", "mine\n");
+  EXPECT_THAT(say(run_challenge, {"--again"}), HasSubstr("challenge/train.cpp.before-reset"));
+  EXPECT_EQ(student_.text("challenge/train.cpp"), given);
+  EXPECT_EQ(student_.text("challenge/train.cpp.before-reset"), "mine\n");
+}
+
 TEST_F(StudentVerbs, ResetOfAStepWithAJobResetsBoth) {
   student_.write("sbatch/07_multi_node.sbatch", "mine\n");
   const auto text = say(run_reset, {"07"});

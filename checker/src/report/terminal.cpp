@@ -42,18 +42,6 @@ void append_block(std::vector<std::string>& lines, const std::vector<std::string
   append(lines, block);
 }
 
-// Everything about the finding that is to be mended first.
-std::vector<std::string> whole_finding(const Finding& finding, const Look& look) {
-  std::vector<std::string> lines = paragraphs(finding.what, detail, look);
-  for (auto& line : lines) line = look.styled(Style::bold, line);
-  append_block(lines, paragraphs(finding.why, detail, look));
-  std::vector<std::string> evidence;
-  for (const auto& line : finding.evidence) append(evidence, hanging_line(line, detail, look));
-  append_block(lines, evidence);
-  if (!finding.where.empty()) append_block(lines, hanging_line(finding.where, detail, look));
-  return lines;
-}
-
 std::vector<std::string> short_finding(const Finding& finding, const Look& look) {
   const std::string where = finding.where.empty() ? "" : " (" + finding.where + ")";
   return paragraphs(finding.what + where, detail, look);
@@ -78,7 +66,7 @@ void append_verdict(std::vector<std::string>& lines, const Verdict& verdict, con
   const bool last = &verdict == &report.verdicts.back();
   for (const auto& finding : verdict.findings) {
     const bool first = &finding == report.first_finding();
-    append(lines, first ? whole_finding(finding, look) : short_finding(finding, look));
+    append(lines, first ? finding_lines(finding, detail, look) : short_finding(finding, look));
     if (first && (!last || &finding != &verdict.findings.back())) lines.emplace_back();
   }
 }
@@ -94,6 +82,17 @@ std::vector<std::string> after_the_last(const Look& look) {
 }
 
 }  // namespace
+
+std::vector<std::string> finding_lines(const Finding& finding, size_t indent, const Look& look) {
+  std::vector<std::string> lines = paragraphs(finding.what, indent, look);
+  for (auto& line : lines) line = look.styled(Style::bold, line);
+  append_block(lines, paragraphs(finding.why, indent, look));
+  std::vector<std::string> evidence;
+  for (const auto& line : finding.evidence) append(evidence, hanging_line(line, indent, look));
+  append_block(lines, evidence);
+  if (!finding.where.empty()) append_block(lines, hanging_line(finding.where, indent, look));
+  return lines;
+}
 
 std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
                                     const Look& look) {

@@ -14,6 +14,9 @@ namespace checker {
 /// was not checked. If the program does not compile: the compiler's first error and nothing else.
 std::vector<std::string> report_lines(const Report& report, const Course& course, const Look& look);
 
+/// Everything about a finding, set in by so many blanks.
+std::vector<std::string> finding_lines(const Finding& finding, size_t indent, const Look& look);
+
 /// One TODO: its mark, number and title, and a note behind them or, if there is no room, beneath.
 std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
                                     const Look& look);
