@@ -75,6 +75,8 @@ std::vector<std::string> after_the_last(const Look& look) {
   const auto bold = [&](const char* text) { return look.styled(Style::bold, text); };
   return {
       "All TODOs of the course are done. What you can do now:",
+      "  " + bold("./workbook challenge") + "            all of it again, without TODOs",
+      "  " + bold("./workbook quiz") + "                 predict what programs do",
       "  " + bold("./workbook watch collectives") + "    the exercises beside the steps",
       "  " + bold("./workbook bench scaling") + "        the batch size against the loss, measured",
       "  " + bold("./workbook slides") + "               deck 7: what comes beyond this course",

@@ -80,12 +80,21 @@ std::map<int, Verdict> own_verdicts(const Step& step, const Report& report) {
   return verdicts;
 }
 
+// It matters less than what was asked for.
+void write_if_possible(const Project& project, const json& memory) {
+  try {
+    write_memory(project, memory);
+  } catch (const Error&) {
+    return;
+  }
+}
+
 constexpr std::array<const char*, 4> names_of_help{"none", "hint", "shape", "answer"};
 
-// What is noted under "help"; an empty object if there is nothing of use.
-json help_in(const json& memory) {
-  const auto help = memory.find("help");
-  return help != memory.end() && help->is_object() ? *help : json::object();
+// What is noted under this name; an empty object if there is nothing of use.
+json object_in(const json& memory, const char* name) {
+  const auto found = memory.find(name);
+  return found != memory.end() && found->is_object() ? *found : json::object();
 }
 
 Help help_of(const json& help, const std::string& key) {
@@ -110,9 +119,13 @@ Memory recall(const Project& project) {
     memory.todos[*number] = {*state, text_in(entry, "file"), text_in(entry, "fingerprint"),
                              text_in(entry, "reason")};
   }
-  const auto help = help_in(*read);
+  const auto help = object_in(*read, "help");
   for (const auto& [key, ignored] : help.items()) {
     if (const auto number = number_in(key)) memory.help[*number] = help_of(help, key);
+  }
+  const auto quiz = object_in(*read, "quiz");
+  for (const auto& [name, right] : quiz.items()) {
+    if (right.is_boolean()) memory.quiz[name] = right.get<bool>();
   }
   return memory;
 }
@@ -143,17 +156,24 @@ void remember_help(const Project& project, const std::vector<int>& todos, Help h
   std::string ignored;
   auto memory = read_memory(project, ignored);
   if (!memory) return;
-  auto noted = help_in(*memory);
+  auto noted = object_in(*memory, "help");
   for (const int todo : todos) {
     const auto key = std::to_string(todo);
     if (help_of(noted, key) < help) noted[key] = names_of_help.at(static_cast<size_t>(help));
   }
-  if (noted == help_in(*memory)) return;
+  if (noted == object_in(*memory, "help")) return;
   (*memory)["help"] = noted;
-  try {
-    write_memory(project, *memory);
-  } catch (const Error&) {  // it matters less than what was asked for
-  }
+  write_if_possible(project, *memory);
+}
+
+void remember_answer(const Project& project, const std::string& question, bool right) {
+  std::string ignored;
+  auto memory = read_memory(project, ignored);
+  if (!memory) return;
+  auto noted = object_in(*memory, "quiz");
+  noted[question] = right;
+  (*memory)["quiz"] = noted;
+  write_if_possible(project, *memory);
 }
 
 void follow(const Project& project, const std::string& file, const std::string& old_fingerprint,

@@ -11,7 +11,7 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 30> table{
+constexpr std::array<Verb, 31> table{
     {{"start", "set everything up, train the first step and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
@@ -22,6 +22,7 @@ constexpr std::array<Verb, 30> table{
      {"upgrade", "take the newest version of the course, and keep your edits", run_upgrade},
      {"list", "show the steps and how their TODOs stand", run_list},
      {"progress", "show how far you are", run_progress},
+     {"quiz", "predict what programs do, and see them run", run_quiz},
      {"challenge", "hand out the serial trainer without TODOs, and judge what you make of it",
       run_challenge},
      {"run", "build one step and run its ranks on this machine", run_step},
