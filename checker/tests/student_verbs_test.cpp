@@ -137,6 +137,16 @@ TEST_F(StudentVerbs, CheckAllJudgesEveryStepThatHasTodos) {
   EXPECT_TRUE(asked_.empty());
 }
 
+TEST_F(StudentVerbs, ExperimentsAreNamedWhenAChapterIsDone) {
+  for (const auto* step : {"02", "03", "04", "05", "06"}) {
+    student_.edit(step);
+    EXPECT_THAT(check({step}), Not(HasSubstr("Experiments"))) << step;
+  }
+  student_.write("sbatch/07_multi_node.sbatch", "edited\n");
+  EXPECT_THAT(check({"07"}), HasSubstr("The chapter data_parallel is done. Experiments that follow "
+                                       "from it: steps/README.md\nNext is TODO 22, "));
+}
+
 TEST_F(StudentVerbs, AfterACompileErrorNothingElseIsSaid) {
   compile_error_ = true;
   const auto text = check({"04"});

@@ -78,6 +78,7 @@ std::vector<std::string> after_the_last(const Look& look) {
       "  " + bold("./workbook challenge") + "            all of it again, without TODOs",
       "  " + bold("./workbook quiz") + "                 predict what programs do",
       "  " + bold("./workbook watch collectives") + "    the exercises beside the steps",
+      "  " + bold(kExperiments) + "                 experiments, with what to look for",
       "  " + bold("./workbook bench scaling") + "        the batch size against the loss, measured",
       "  " + bold("./workbook slides") + "               deck 7: what comes beyond this course",
       "  " + bold("./workbook pack") + "                 hand your work in"};

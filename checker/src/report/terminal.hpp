@@ -21,6 +21,9 @@ std::vector<std::string> finding_lines(const Finding& finding, size_t indent, co
 std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
                                     const Look& look);
 
+/// Where experiments stand, with what to look for.
+constexpr const char* kExperiments = "steps/README.md";
+
 /// What to do next: this TODO, its file, and how to get a hint. None: all are done. `program`: the
 /// step in whose program it is to be mended; else its own.
 std::vector<std::string> next_lines(const Course& course, std::optional<int> todo, const Look& look,
