@@ -84,8 +84,7 @@ TEST_F(StudentVerbs, CheckRefusesWhatItDoesNotKnow) {
   const auto error = [&](const Arguments& words) {
     return testing::error_of([&] { check(words); });
   };
-  EXPECT_EQ(error({"TODO", "99"}),
-            "There is no TODO 99. They are TODO 1 to 17, 22 to 25 and C1 to C11.");
+  EXPECT_EQ(error({"TODO", "99"}), "There is no TODO 99. They are TODO 1 to 25 and C1 to C11.");
   EXPECT_THAT(error({"TODO"}), HasSubstr("There is no TODO without a number"));
   EXPECT_THAT(error({"99"}), HasSubstr("There is no step 99."));
   EXPECT_THAT(error({"02", "03"}), HasSubstr("\"03\" is one argument too many"));
@@ -121,16 +120,17 @@ TEST_F(StudentVerbs, CheckWithoutAStepGoesOnWhereThingsAreNotDone) {
 
 TEST_F(StudentVerbs, CheckAllJudgesEveryStepThatHasTodos) {
   for (const auto& step : student_.course.steps) {
-    student_.write(student_.trainer(step.name), "edited\n");
-    student_.write("sbatch/" + step.name + ".sbatch", "edited\n");
+    for (const auto* file : student_.course.student_files(step)) {
+      student_.write(student_.course.path_of(step, *file, false), "edited\n");
+    }
   }
   verdicts_ = {testing::wrong(11, "Every rank prints.")};
   const auto text = check({"all"});
   EXPECT_EQ(status_, 1);
-  EXPECT_THAT(asked_, ElementsAre("02", "03", "04", "05", "06", "07", "09"));
-  EXPECT_THAT(text, HasSubstr("20 of 21 TODOs are done.\nNext is TODO 11, "));
+  EXPECT_THAT(asked_, ElementsAre("02", "03", "04", "05", "06", "07", "08", "09"));
+  EXPECT_THAT(text, HasSubstr("24 of 25 TODOs are done.\nNext is TODO 11, "));
   verdicts_.clear();
-  EXPECT_THAT(check({"all"}), HasSubstr("21 of 21 TODOs are done.\nAll TODOs of the course"));
+  EXPECT_THAT(check({"all"}), HasSubstr("25 of 25 TODOs are done.\nAll TODOs of the course"));
   EXPECT_EQ(status_, 0);
   asked_.clear();
   EXPECT_THAT(check({}), HasSubstr("All TODOs are done."));
@@ -196,7 +196,7 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   check({"02"});
   verdicts_ = {testing::wrong(5, "x")};
   check({"03"});
-  EXPECT_EQ(say(run_progress, {}), R"(6 of 21 TODOs done
+  EXPECT_EQ(say(run_progress, {}), R"(6 of 25 TODOs done
 
   01_serial           to read and to run
   02_setup            ✓✓✓   3 of 3
@@ -205,6 +205,7 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   05_all_reduce_loss  ·     0 of 1  1 not judged yet
   06_rank_zero        ○○○   0 of 3
   07_multi_node       ○○○○  0 of 4
+  08_inside_ddp       ○○○○  0 of 4
   09_workloads        ○○○○  0 of 4
   C collectives       ○○○○○○○○○○○  0 of 11
 
@@ -236,7 +237,7 @@ TEST_F(StudentVerbs, HintAndWhatIsBehindIt) {
     EXPECT_EQ(say(run_hint, words), hint) << join(words, " ");
   }
   EXPECT_THAT(say(run_hint, {"1", "--more"}), HasSubstr("\n\n  The header declares everything"));
-  EXPECT_THROW(say(run_hint, {"18"}), UsageError);
+  EXPECT_THROW(say(run_hint, {"99"}), UsageError);
 }
 
 TEST_F(StudentVerbs, HintAndDiffTakeStepsAsWellAsTodos) {
@@ -257,7 +258,7 @@ TEST_F(StudentVerbs, HintAndDiffTakeStepsAsWellAsTodos) {
               HasSubstr("Step 01_serial has no TODOs."));
   EXPECT_THAT(say(run_diff, {"step", "4"}), HasSubstr("--- steps/04_ddp/train.cpp"));
   EXPECT_THAT(say(run_diff, {"c4"}), HasSubstr("--- steps/C4_all_reduce/"));
-  EXPECT_THROW(say(run_diff, {"18"}), UsageError);
+  EXPECT_THROW(say(run_diff, {"99"}), UsageError);
 }
 
 TEST_F(StudentVerbs, DiffOfATodoShowsItsLinesAlone) {
@@ -357,6 +358,19 @@ TEST_F(StudentVerbs, TheChallengeIsTheSerialTrainerWithoutTodos) {
   EXPECT_THAT(say(run_challenge, {"--again"}), HasSubstr("challenge/train.cpp.before-reset"));
   EXPECT_EQ(student_.text("challenge/train.cpp"), given);
   EXPECT_EQ(student_.text("challenge/train.cpp.before-reset"), "mine\n");
+}
+
+TEST_F(StudentVerbs, AStepOfTwoFilesIsShownAndResetWhole) {
+  EXPECT_THAT(say(run_hint, {"19"}), HasSubstr("\nsteps/08_inside_ddp/ddp.hpp\n"));
+  const auto diff = say(run_diff, {"08"});
+  EXPECT_THAT(diff, HasSubstr("train.cpp: the same as the solution, comments apart.\n"));
+  EXPECT_THAT(diff, HasSubstr("\n+++ solutions/08_inside_ddp/ddp.hpp\n"));
+  const auto given = student_.text("steps/08_inside_ddp/ddp.hpp");
+  student_.write("steps/08_inside_ddp/ddp.hpp", "mine\n");
+  const auto text = say(run_reset, {"08"});
+  EXPECT_THAT(text, HasSubstr("steps/08_inside_ddp/train.cpp: as given; nothing to do.\n"));
+  EXPECT_THAT(text, HasSubstr("kept as steps/08_inside_ddp/ddp.hpp.before-reset"));
+  EXPECT_EQ(student_.text("steps/08_inside_ddp/ddp.hpp"), given);
 }
 
 TEST_F(StudentVerbs, ResetOfAStepWithAJobResetsBoth) {

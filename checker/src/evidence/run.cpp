@@ -177,6 +177,10 @@ class Interpreter {
     const auto found = open_.find({wait->group, wait->sequence});
     if (found == open_.end()) return;
     auto& collective = rank_.collectives[found->second];
+    if (wait->done == format::kFutureTaken) {
+      collective.may_wait_unseen = true;
+      return;
+    }
     if (wait->done != 0) {
       if (!collective.waited_until) collective.waited_until = place;
       return;

@@ -20,7 +20,7 @@ enum class Kind : uint16_t {
   collective = 6,  ///< before the call: CollectiveRecord, then return addresses as uint64; of a
                    ///< call by another thread than the main one, then those of note_place()
   completed = 7,   ///< a collective has ended: CompletedRecord
-  waited = 8,      ///< the program waits for a collective, or has waited: WaitedRecord
+  waited = 8,      ///< the program waits for a collective, has waited, or may: WaitedRecord
   shutdown = 9,    ///< a group is being shut down: uint64 its number
 
   // Calls of distributed_utils.
@@ -81,6 +81,9 @@ enum class Kind : uint16_t {
   // Exercises.
   result = 47,  ///< the program shows a result: Tensors, one with its name and values
   read = 48,    ///< the program reads a file that another rank wrote: text, its name
+
+  // The training, continued.
+  backward_ended = 49,  ///< a backward() that came to a loss has computed all: uint64 its number
 };
 
 struct GroupRecord {
@@ -113,11 +116,13 @@ struct CompletedRecord {
   uint32_t failed;  ///< 1: with an exception
 };
 
+/// Whoever takes a collective's future may wait for that, which nobody sees.
+constexpr uint32_t kFutureTaken = 2;
 struct WaitedRecord {
   uint64_t sequence;
   uint64_t products;  ///< matrix products that this process began before
   uint32_t group;
-  uint32_t done;  ///< 0: begins to wait; 1: has waited
+  uint32_t done;  ///< 0: begins to wait; 1: has waited, or has asked and heard that it has ended
 };
 
 struct SamplerRecord {
