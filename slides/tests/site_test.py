@@ -99,6 +99,16 @@ class Todos(unittest.TestCase):
                 with self.subTest(todo=number):
                     self.assertIn(re.sub(r"\s+", " ", after), solution)
 
+    def test_code_comes_behind_a_key(self):
+        for folder, hidden in (("site", '<div class="revealed fragment">'),
+                               ("handout", '<details class="revealed"><summary>The code</summary>')):
+            pages = [file.read_text() for file in sorted((OUTPUT / folder).glob("**/*.html"))]
+            answers = [text[:place.start()] for text in pages
+                       for place in re.finditer('<div class="[^"]*version[^"]* after', text)]
+            self.assertGreaterEqual(len(answers), 15)
+            for before in answers:
+                self.assertTrue(before.rstrip().endswith(hidden), before[-300:])
+
     def test_what_is_gone_fails_the_build(self):
         for number in (0, 99):
             self.assertRaises(course_source.CourseError, course_source.todo, number)
