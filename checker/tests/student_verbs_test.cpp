@@ -144,7 +144,7 @@ TEST_F(StudentVerbs, ExperimentsAreNamedWhenAChapterIsDone) {
   }
   student_.write("sbatch/07_multi_node.sbatch", "edited\n");
   EXPECT_THAT(check({"07"}), HasSubstr("The chapter data_parallel is done. Experiments that follow "
-                                       "from it: steps/README.md\nNext is TODO "));
+                                       "from it: steps/README.md\nNext is TODO 18, "));
 }
 
 TEST_F(StudentVerbs, AfterACompileErrorNothingElseIsSaid) {
