@@ -84,7 +84,7 @@ TEST_P(GradientsOf, AreTheSameBitsHoweverTheyTravel) {
 }
 
 TEST(Gradients, AreTheSameBitsHoweverTheyTravelBetweenGpus) {
-  if (torch::cuda::device_count() < 2) GTEST_SKIP() << "two GPUs are needed";
+  if (ranks::gpus() < 2) GTEST_SKIP() << "two GPUs are needed";
   ranks::run(2, [] {
     expect_same_bits(setup({.device = c10::Device(c10::kCUDA)}));
     destroy_process_group();

@@ -102,7 +102,7 @@ TEST_P(Fsdp, TrainsLikeOneRankOnAllRows) {
 }
 
 TEST(FsdpOnGpus, TrainsLikeOneRankOnAllRows) {
-  if (torch::cuda::device_count() < 2) GTEST_SKIP() << "two GPUs are needed";
+  if (ranks::gpus() < 2) GTEST_SKIP() << "two GPUs are needed";
   ranks::run(2, [] {
     const World world = setup({.device = c10::Device(c10::kCUDA)});
     for (const auto& one : cases()) train_beside_twin(world, one);

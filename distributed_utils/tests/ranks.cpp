@@ -135,6 +135,12 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+int gpus() {
+  int count = 0;
+  while (std::filesystem::exists("/dev/nvidia" + std::to_string(count))) ++count;
+  return count;
+}
+
 bool is_rank() { return std::getenv("RANKS_FOLDER") != nullptr; }
 
 std::filesystem::path shared_folder() { return std::getenv("RANKS_FOLDER"); }

@@ -104,8 +104,8 @@ class Training {
     torch::manual_seed(1 + world.rank);
     for (int i = 0; i < 8; ++i) {
       batches_.push_back(torch::randint(settings.shape.vocabulary,
-                                        {settings.batch, settings.shape.sequence + 1},
-                                        torch::TensorOptions(torch::kLong).device(world.device)));
+                                        {settings.batch, settings.shape.sequence + 1}, torch::kLong)
+                             .to(world.device));
     }
   }
 

@@ -65,8 +65,7 @@ class Gpt(nn.Module):
 def make_step(mode, a, device):
     compiled, reshard, ahead = MODES[mode]
     torch.manual_seed(0)
-    with device:
-        model = Gpt(a)
+    model = Gpt(a).to(device)  # drawn on the CPU, as fsdp_time's, so that both begin alike
     # Without bf16 nothing is converted, as in fsdp_time.
     bf16 = a.precision == "bf16"
     policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32) if bf16 else MixedPrecisionPolicy()
@@ -74,15 +73,16 @@ def make_step(mode, a, device):
         if compiled:
             layer.compile()
         fully_shard(layer, mp_policy=policy, reshard_after_forward=reshard)
-    fully_shard(model, mp_policy=policy, reshard_after_forward=reshard)
+    fully_shard(model, mp_policy=policy)  # the root stays whole from forward to backward, as by default
     if ahead:
         layers = list(model.layers)
         for i, layer in enumerate(layers):
             layer.set_modules_to_forward_prefetch(layers[i + 1:i + 1 + ahead])
             layer.set_modules_to_backward_prefetch(layers[max(0, i - ahead):i][::-1])
     optimizer = torch.optim.AdamW(model.parameters(), lr=a.rate, fused=device.type == "cuda")
-    generator = torch.Generator(device=device).manual_seed(1 + dist.get_rank())
-    batches = torch.randint(a.vocabulary, (8, a.batch, a.sequence + 1), device=device, generator=generator)
+    generator = torch.Generator().manual_seed(1 + dist.get_rank())
+    batches = [torch.randint(a.vocabulary, (a.batch, a.sequence + 1), generator=generator).to(device)
+               for _ in range(8)]
 
     def step(number):
         batch = batches[number % len(batches)]

@@ -52,9 +52,9 @@ void expect_mean(const du::World& world, int64_t words, int64_t width) {
 class EmbeddingRowsOf : public testing::TestWithParam<std::tuple<torch::DeviceType, int>> {
  protected:
   void SetUp() override {
-    const auto [device, ranks] = GetParam();
-    if (device == torch::kCUDA && int(torch::cuda::device_count()) < ranks) {
-      GTEST_SKIP() << "needed GPUs: " << ranks;
+    const auto [device, needed] = GetParam();
+    if (device == torch::kCUDA && ranks::gpus() < needed) {
+      GTEST_SKIP() << "needed GPUs: " << needed;
     }
   }
 };
