@@ -12,6 +12,7 @@ inline std::optional<std::string> shown_beside(const std::filesystem::path& file
                                                const std::filesystem::path& source,
                                                const std::filesystem::path& shown) {
   const auto normal = file.lexically_normal();
+  if (normal == source.lexically_normal()) return shown.string();  // which may have another name
   if (normal.parent_path() != source.lexically_normal().parent_path()) return std::nullopt;
   return (shown.parent_path() / normal.filename()).string();
 }
