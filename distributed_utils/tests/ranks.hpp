@@ -34,8 +34,8 @@ struct Options {
 /// threads a fork would lose.
 void run(int world_size, const std::function<void()>& body, const Options& options = {});
 
-/// The GPUs of this machine, counted without CUDA, which works in no fork of a process that has asked
-/// it anything.
+/// The GPUs of this machine, counted without CUDA, which works in no fork of a process that has
+/// asked it anything.
 int gpus();
 
 /// True in a rank. What tests check about all ranks together they check where this is false.
