@@ -23,7 +23,8 @@ namespace feature {
 inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER", ddp = "DDP",
                                   set_epoch = "SET_EPOCH", all_reduce = "ALL_REDUCE",
                                   print0 = "PRINT0", save0 = "SAVE0", destroy = "DESTROY",
-                                  target_mean = "TARGET_MEAN", scaled_rate = "SCALED_RATE";
+                                  target_mean = "TARGET_MEAN", scaled_rate = "SCALED_RATE",
+                                  fsdp = "FSDP", units = "UNITS";
 }  // namespace feature
 
 struct RunContext {

@@ -81,6 +81,26 @@ enum class Kind : uint16_t {
   // Exercises.
   result = 47,  ///< the program shows a result: Tensors, one with its name and values
   read = 48,    ///< the program reads a file that another rank wrote: text, its name
+
+  // Models that are cut into pieces.
+  pieces = 49,  ///< before `stepping` of an optimizer without parameters of a model: Tensors
+  unit = 50,    ///< what becomes of a unit of FullyShardedDataParallel: UnitRecord, then its name
+  allocated = 51,  ///< AllocatedRecord
+};
+
+/// As distributed_utils::UnitEvent.
+enum class UnitEvent : uint64_t { gather_issued, gathered, freed, reduce_issued, reduced };
+struct UnitRecord {
+  UnitEvent event;
+};
+
+/// When memory is looked at: before a model is made, behind a loss, around an optimizer step.
+enum class Moment : uint64_t { model_begins, loss, step_begins, step_ends };
+/// Bytes of tensors in CPU memory.
+struct AllocatedRecord {
+  Moment moment;
+  uint64_t live;
+  uint64_t most, least;  ///< since the record before
 };
 
 struct GroupRecord {
