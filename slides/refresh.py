@@ -19,6 +19,9 @@ import yaml
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 COLUMNS = 78
+sys.path.insert(0, str(HERE / "ext"))
+
+import course_source  # noqa: E402, which lies there
 
 
 def refresh(names):
@@ -65,23 +68,33 @@ def said_on_terminal(command):
 
 @contextlib.contextmanager
 def edited(number, entry):
-    """The step's file as the entry says, for a while."""
+    """The step's files as the entry says, for a while."""
     if "wrong" not in entry and "solved" not in entry:
         yield
         return
     step = next(folder.name for folder in (ROOT / "solutions").iterdir() if folder.name.startswith(number))
-    solution = ROOT / "solutions" / step / f"{step}.sbatch"
-    job = solution.exists()
-    solution = solution if job else ROOT / "solutions" / step / "train.cpp"
-    file = ROOT / "sbatch" / f"{step}.sbatch" if job else ROOT / "steps" / step / "train.cpp"
-    text = wrong_text(entry["wrong"]) if "wrong" in entry else solution.read_text()
-    text = text.replace(f"solution_{number}", f"step_{number}")
-    kept = file.read_bytes()
+    texts = {}
+    if "wrong" in entry:
+        file, _ = course_source.file_of(int(entry["wrong"].split("/")[0]))
+        texts[ROOT / file] = wrong_text(entry["wrong"])
+    else:
+        for file in solved_files(step):
+            folder = ROOT / "sbatch" if file.suffix == ".sbatch" else ROOT / "steps" / step
+            texts[folder / file.name] = file.read_text()
+    kept = {file: file.read_bytes() for file in texts}
     try:
-        file.write_text(text)
+        for file, text in texts.items():
+            file.write_text(text.replace(f"solution_{number}", f"step_{number}"))
         yield
     finally:
-        file.write_bytes(kept)
+        for file, text in kept.items():
+            file.write_bytes(text)
+
+
+def solved_files(step):
+    """The files of a solution in which students work: the job script, or those of the program."""
+    files = sorted((ROOT / "solutions" / step).iterdir())
+    return [file for file in files if file.suffix == ".sbatch"] or files
 
 
 def wrong_text(wrong):

@@ -111,6 +111,7 @@ class Replay {
           !oracles_[r].set(seen.values)) {
         return {};
       }
+      oracles_[r].set_buffers(ranks_[r].buffers_at(seen.event));
       auto part = oracles_[r].compute(batch->split, batch->ids, true, generator_of(r, *batch));
       keep_stepped(part.gradients, seen.stepped, ranks_[r].parameters);
       gradients.add(std::move(part.gradients), part.count);

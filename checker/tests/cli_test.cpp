@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "files.hpp"
+#include "pty.hpp"
 #include "support/text.hpp"
 #include "verbs/verbs.hpp"
 
@@ -170,6 +172,32 @@ TEST_F(CliTest, RunLeavesAnOutputOfTheUsersAlone) {
   use_program("step_02", "echo \"$@\"");
   EXPECT_THAT(checker({"run", "02", "--", "--output=x"}).text,
               HasSubstr("\n--monitor --output=x\n"));
+}
+
+TEST_F(CliTest, RunSaysWhereTheTrainersOptionsStand) {
+  const auto run = checker({"run", "2", "--max-steps", "5", "--world", "2"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.text,
+              HasSubstr("\"max-steps\" does not exist. Options of the trainer stand behind "
+                        "--: ./workbook run 2 --world 2 -- --max-steps 5."));
+}
+
+TEST_F(CliTest, TheFirstOfSeveralRanksDrawsItsBarOnTheTerminal) {
+  use_cmake("exit 0");
+  use_program("step_02",
+              "if [ -t 2 ]; then printf 'bar of %s' $RANK >&2; fi; echo line; echo wrong >&2");
+  testing::Terminal terminal(24, 80);
+  terminal.run([&] {
+    const auto program = (build() / "bin/checker").string();
+    return std::system(("TERM=xterm '" + program + "' run 02 --world 2").c_str());
+  });
+  EXPECT_EQ(terminal.end(), 0);
+  const auto shown = terminal.wait_for("line");
+  EXPECT_THAT(shown, HasSubstr("bar of 0"));
+  EXPECT_THAT(shown, Not(HasSubstr("bar of 1")));
+  EXPECT_THAT(shown, HasSubstr("\r\x1b[K")) << "what ranks say wipes the bar off first";
+  use_program("step_02", "echo line");
+  EXPECT_THAT(checker({"run", "02", "--world", "2"}).text, Not(HasSubstr("\x1b")));
 }
 
 TEST_F(CliTest, RunSaysWhichRankFailed) {

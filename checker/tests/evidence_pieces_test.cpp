@@ -23,9 +23,10 @@ LogWriter pieces_of_a_model() {
           format::AllocatedRecord{
               .moment = format::Moment::step_ends, .live = 5, .most = 9, .least = 3});
   log.add(Kind::collective, format::CollectiveRecord{});
-  log.add(Kind::unit, format::UnitRecord{format::UnitEvent::gather_issued},
+  log.add(Kind::unit, format::UnitRecord{format::UnitRecord::Event::gather_issued},
           std::string("layers.1"));
-  log.add(Kind::unit, format::UnitRecord{format::UnitEvent::freed}, std::string("layers.0"));
+  log.add(Kind::unit, format::UnitRecord{format::UnitRecord::Event::freed},
+          std::string("layers.0"));
   return log;
 }
 

@@ -97,14 +97,14 @@ TEST(Exercises, AreNextAfterExercisesAlone) {
 
 TEST(Exercises, TheSecondHintHasTheShape) {
   const auto& todo = course().todos.at(todo_labelled("C2").value_or(0));
-  const auto text = [&](bool more) {
+  const auto text = [&](HintPart part) {
     std::string all;
-    for (const auto& line : hint_lines(course(), todo, more, Look())) all += line + "\n";
+    for (const auto& line : hint_lines(course(), todo, part, Look())) all += line + "\n";
     return all;
   };
-  EXPECT_THAT(text(false), HasSubstr("TODO C2"));
-  EXPECT_THAT(text(false), Not(HasSubstr("collective(tensor")));
-  EXPECT_THAT(text(true), HasSubstr("collective(tensor"));
+  EXPECT_THAT(text(HintPart::hint), HasSubstr("TODO C2"));
+  EXPECT_THAT(text(HintPart::hint), Not(HasSubstr("collective(tensor")));
+  EXPECT_THAT(text(HintPart::shape), HasSubstr("collective(tensor"));
 }
 
 TEST(Exercises, ACheckOfTheChapterJudgesAllOfThem) {

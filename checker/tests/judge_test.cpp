@@ -54,6 +54,35 @@ TEST(CompileErrors, InAHeaderNameTheLineThatLedThere) {
   EXPECT_FALSE(first_error({"ninja: no work to do."}, "/p/train.cpp", "train.cpp"));
 }
 
+// A program may have several files in one folder. What lies elsewhere is not the student's.
+TEST(CompileErrors, InAnotherFileOfTheProgramNameThatOne) {
+  const std::vector<std::string> clang = {
+      "In file included from /p/steps/08/train.cpp:20:",
+      "/p/steps/08/ddp.hpp:31:5: error: use of undeclared identifier 'brodcast'", "    brodcast();",
+      "    ^"};
+  EXPECT_EQ(first_error(clang, "/p/steps/08/train.cpp", "steps/08/train.cpp")->where,
+            "steps/08/ddp.hpp:31:5");
+  EXPECT_EQ(first_error(clang, "/p/steps/07/train.cpp", "steps/07/train.cpp")->where,
+            "steps/07/train.cpp");
+  const std::vector<std::string> gcc = {"/p/steps/08/ddp.hpp:9:7:   required from here",
+                                        "/usr/include/fmt/core.h:12:3: error: no match"};
+  EXPECT_EQ(first_error(gcc, "/p/steps/08/train.cpp", "train.cpp")->where, "ddp.hpp:9:7");
+}
+
+TEST(CompileErrors, AreReadInTheFileThatTheyAreIn) {
+  const auto& step = course().step("08");
+  EXPECT_EQ(file_at(course(), step, "steps/08_inside_ddp/ddp.hpp:31:5").name, "ddp.hpp");
+  EXPECT_EQ(file_at(course(), step, "steps/08_inside_ddp/train.cpp").name, "train.cpp");
+  EXPECT_EQ(file_at(course(), step, "elsewhere.hpp:1:1").name, "train.cpp");
+  const auto& file = file_at(course(), step, "ddp.hpp");
+  const auto text = render(course(), file, step, Rendering::step);
+  const auto before = text.substr(0, text.find("average(bucket);"));
+  CompileError error{"ddp.hpp:" + std::to_string(std::ranges::count(before, '\n') + 1) + ":7",
+                     "no zorble", ""};
+  explain(error, course(), step, text);
+  EXPECT_EQ(error.todo, 20);
+}
+
 TEST(Collectives, AreDescribedAsTheCourseSaysThem) {
   CollectiveSeen seen;
   seen.call.op_type = 1;

@@ -20,8 +20,9 @@ std::string trainer(const char* step, Rendering which) {
 
 TEST(Render, AStepHasTheFullTextOfItsOwnTodosOnly) {
   const auto text = trainer("03", Rendering::step);
-  EXPECT_THAT(text,
-              HasSubstr("  // TODO 4: Make a DistributedSampler for each split.\n  //   Make "));
+  EXPECT_THAT(
+      text,
+      HasSubstr("  // TODO 4: Make a DistributedSampler for each split.\n  //   Three samplers "));
   EXPECT_THAT(text, HasSubstr("// TODO 7: "));
   EXPECT_THAT(text, Not(HasSubstr("TODO 3:")));
   EXPECT_THAT(text, Not(HasSubstr("TODO 8:")));

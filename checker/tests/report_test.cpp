@@ -187,8 +187,10 @@ TEST(NextLines, NameTheTodoItsFileAndTheHint) {
   EXPECT_THAT(next_lines(course(), 5, {}, &course().step("05")),
               ::testing::Contains("  edit   steps/05_all_reduce_loss/train.cpp"))
       << "the mistake is in a later step's program";
-  EXPECT_THAT(next_lines(course(), std::nullopt, {}),
-              ElementsAre("All TODOs of the course are done."));
+  const auto last = text_of(next_lines(course(), std::nullopt, {}));
+  EXPECT_THAT(last,
+              ::testing::StartsWith("All TODOs of the course are done. What you can do now:\n"));
+  EXPECT_THAT(last, HasSubstr("  ./workbook watch collectives "));
 }
 
 TEST(TodoToMend, IsTheFirstFindingThenTheFirstThatIsOpen) {

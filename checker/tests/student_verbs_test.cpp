@@ -84,8 +84,7 @@ TEST_F(StudentVerbs, CheckRefusesWhatItDoesNotKnow) {
   const auto error = [&](const Arguments& words) {
     return testing::error_of([&] { check(words); });
   };
-  EXPECT_EQ(error({"TODO", "99"}),
-            "There is no TODO 99. They are TODO 1 to 17, 22 to 25 and C1 to C11.");
+  EXPECT_EQ(error({"TODO", "99"}), "There is no TODO 99. They are TODO 1 to 25 and C1 to C11.");
   EXPECT_THAT(error({"TODO"}), HasSubstr("There is no TODO without a number"));
   EXPECT_THAT(error({"99"}), HasSubstr("There is no step 99."));
   EXPECT_THAT(error({"02", "03"}), HasSubstr("\"03\" is one argument too many"));
@@ -121,20 +120,31 @@ TEST_F(StudentVerbs, CheckWithoutAStepGoesOnWhereThingsAreNotDone) {
 
 TEST_F(StudentVerbs, CheckAllJudgesEveryStepThatHasTodos) {
   for (const auto& step : student_.course.steps) {
-    student_.write(student_.trainer(step.name), "edited\n");
-    student_.write("sbatch/" + step.name + ".sbatch", "edited\n");
+    for (const auto* file : student_.course.student_files(step)) {
+      student_.write(student_.course.path_of(step, *file, false), "edited\n");
+    }
   }
   verdicts_ = {testing::wrong(11, "Every rank prints.")};
   const auto text = check({"all"});
   EXPECT_EQ(status_, 1);
-  EXPECT_THAT(asked_, ElementsAre("02", "03", "04", "05", "06", "07", "09"));
-  EXPECT_THAT(text, HasSubstr("20 of 21 TODOs are done.\nNext is TODO 11, "));
+  EXPECT_THAT(asked_, ElementsAre("02", "03", "04", "05", "06", "07", "08", "09"));
+  EXPECT_THAT(text, HasSubstr("24 of 25 TODOs are done.\nNext is TODO 11, "));
   verdicts_.clear();
-  EXPECT_THAT(check({"all"}), HasSubstr("21 of 21 TODOs are done.\nAll TODOs of the course"));
+  EXPECT_THAT(check({"all"}), HasSubstr("25 of 25 TODOs are done.\nAll TODOs of the course"));
   EXPECT_EQ(status_, 0);
   asked_.clear();
   EXPECT_THAT(check({}), HasSubstr("All TODOs are done."));
   EXPECT_TRUE(asked_.empty());
+}
+
+TEST_F(StudentVerbs, ExperimentsAreNamedWhenAChapterIsDone) {
+  for (const auto* step : {"02", "03", "04", "05", "06"}) {
+    student_.edit(step);
+    EXPECT_THAT(check({step}), Not(HasSubstr("Experiments"))) << step;
+  }
+  student_.write("sbatch/07_multi_node.sbatch", "edited\n");
+  EXPECT_THAT(check({"07"}), HasSubstr("The chapter data_parallel is done. Experiments that follow "
+                                       "from it: steps/README.md\nNext is TODO 22, "));
 }
 
 TEST_F(StudentVerbs, AfterACompileErrorNothingElseIsSaid) {
@@ -186,7 +196,7 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   check({"02"});
   verdicts_ = {testing::wrong(5, "x")};
   check({"03"});
-  EXPECT_EQ(say(run_progress, {}), R"(6 of 21 TODOs done
+  EXPECT_EQ(say(run_progress, {}), R"(6 of 25 TODOs done
 
   01_serial           to read and to run
   02_setup            ✓✓✓   3 of 3
@@ -195,6 +205,7 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   05_all_reduce_loss  ·     0 of 1  1 not judged yet
   06_rank_zero        ○○○   0 of 3
   07_multi_node       ○○○○  0 of 4
+  08_inside_ddp       ○○○○  0 of 4
   09_workloads        ○○○○  0 of 4
   C collectives       ○○○○○○○○○○○  0 of 11
 
@@ -212,18 +223,73 @@ TEST_F(StudentVerbs, ABrokenMemoryIsSaidOnceAndStopsNothing) {
 }
 
 TEST_F(StudentVerbs, HintAndWhatIsBehindIt) {
+  const auto forget = [&] { fs::remove(student_.path("steps/.progress")); };
   const auto hint = say(run_hint, {"1"});
-  EXPECT_EQ(hint,
-            "TODO 1  Include distributed_utils\nsteps/02_setup/train.cpp\n\n"
-            "  Two lines, in the style of the includes above them. Quotation marks, not angle "
-            "brackets: the\n  header belongs to this project.\n\n"
-            "What is behind it: ./workbook hint 1 --more\nIts slide: ./workbook slides 1\n");
-  EXPECT_EQ(say(run_hint, {"TODO", "1"}), hint);
-  EXPECT_EQ(say(run_hint, {"todo01"}), hint);
-  EXPECT_EQ(say(run_hint, {}), hint) << "the first that is open";
+  EXPECT_EQ(
+      hint,
+      "TODO 1  Include distributed_utils\nsteps/02_setup/train.cpp\n\n"
+      "  The header lies at distributed_utils/distributed_utils.hpp and belongs to this project, "
+      "as\n  tasks/task.hpp does. The namespace is called like the library.\n\n"
+      "The shape of the code: ./workbook hint 1, once more\n"
+      "What is behind it: ./workbook hint 1 --more\nIts slide: ./workbook slides 1\n");
+  for (const Arguments& words : {Arguments{"TODO", "1"}, {"todo01"}, {}}) {
+    forget();
+    EXPECT_EQ(say(run_hint, words), hint) << join(words, " ");
+  }
   EXPECT_THAT(say(run_hint, {"1", "--more"}), HasSubstr("\n\n  The header declares everything"));
-  EXPECT_THROW(say(run_hint, {"18"}), UsageError);
-  EXPECT_THROW(say(run_hint, {"03_sampler"}), UsageError);
+  EXPECT_THROW(say(run_hint, {"99"}), UsageError);
+}
+
+TEST_F(StudentVerbs, HintAndDiffTakeStepsAsWellAsTodos) {
+  const auto of = [&](const Arguments& words) {
+    const auto text = say(run_hint, words);
+    return text.substr(0, text.find("  "));
+  };
+  EXPECT_EQ(of({"03_sampler"}), "TODO 4");
+  EXPECT_EQ(of({"03"}), "TODO 4");
+  EXPECT_EQ(of({"step", "3"}), "TODO 4");
+  EXPECT_EQ(of({"3"}), "TODO 3") << "a number alone is a TODO";
+  EXPECT_EQ(of({"c4"}), "TODO C4");
+  student_.edit("03");
+  verdicts_ = {testing::wrong(6, "x")};
+  check({"03"});
+  EXPECT_EQ(of({"03"}), "TODO 6") << "the first of the step that is to be worked on";
+  EXPECT_THAT(testing::error_of([&] { say(run_hint, {"01"}); }),
+              HasSubstr("Step 01_serial has no TODOs."));
+  EXPECT_THAT(say(run_diff, {"step", "4"}), HasSubstr("--- steps/04_ddp/train.cpp"));
+  EXPECT_THAT(say(run_diff, {"c4"}), HasSubstr("--- steps/C4_all_reduce/"));
+  EXPECT_THROW(say(run_diff, {"99"}), UsageError);
+}
+
+TEST_F(StudentVerbs, DiffOfATodoShowsItsLinesAlone) {
+  student_.edit("04");
+  EXPECT_EQ(say(run_diff, {"8"}),
+            "This shows the answer to TODO 8: lines with - go, lines with + come.\n\n"
+            "steps/04_ddp/train.cpp, Wrap the model in DistributedDataParallel\n"
+            "@@ where it says TODO 8 @@\n"
+            " \n"
+            "   const auto module = task->make_model();\n"
+            "   module->to(device);\n"
+            "-  const auto model = module;\n"
+            "+  const auto model = DistributedDataParallel(module);\n"
+            "   const auto optimizer = task->make_optimizer(model->parameters());\n"
+            " \n"
+            "   tasks::Progress progress(options, *train_set.size());\n");
+  const auto third = say(run_diff, {"TODO", "3"});
+  EXPECT_THAT(third, HasSubstr("+      setup({.backend"));
+  EXPECT_THAT(third, Not(HasSubstr("+#include")));
+  const auto job = say(run_diff, {"14"});
+  EXPECT_THAT(job, HasSubstr("+#SBATCH --gres=gpu:4"));
+  EXPECT_THAT(job, HasSubstr("+export CUDA_VISIBLE_DEVICES=0,1,2,3"));
+  EXPECT_THAT(job, Not(HasSubstr("+MASTER_ADDR")));
+}
+
+TEST_F(StudentVerbs, EveryTodoHasAnAnswerOfItsOwn) {
+  for (const auto& [number, todo] : student_.course.todos) {
+    if (is_exercise(number)) continue;
+    EXPECT_THAT(say(run_diff, {"TODO", label_of_todo(number)}), ::testing::ContainsRegex("\n[-+]"))
+        << number;
+  }
 }
 
 TEST_F(StudentVerbs, DiffShowsTheSolutionAndSaysSo) {
@@ -240,27 +306,78 @@ TEST_F(StudentVerbs, DiffShowsTheSolutionAndSaysSo) {
 
 TEST_F(StudentVerbs, ResetKeepsTheStudentsFileBeside) {
   const auto given = student_.text(student_.trainer("04"));
-  EXPECT_EQ(say(run_reset, {"04"}), "steps/04_ddp/train.cpp: as given; nothing to do.\n");
+  EXPECT_EQ(say(run_reset, {"04"}), "steps/04_ddp/train.cpp: unchanged; nothing to do.\n");
   student_.write(student_.trainer("04"), "mine\n");
   EXPECT_EQ(say(run_reset, {"04"}),
-            "steps/04_ddp/train.cpp: as given again; yours is kept as "
-            "steps/04_ddp/train.cpp.before-update.\n");
+            "steps/04_ddp/train.cpp: restored; yours is kept as "
+            "steps/04_ddp/train.cpp.before-reset.\n");
   EXPECT_EQ(student_.text(student_.trainer("04")), given);
-  EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.before-update"), "mine\n");
+  EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.before-reset"), "mine\n");
   student_.write(student_.trainer("04"), "mine again\n");
   say(run_reset, {"04"});
-  EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.before-update"), "mine\n");
-  EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.2.before-update"), "mine again\n");
+  EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.before-reset"), "mine\n");
+  EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.2.before-reset"), "mine again\n");
   fs::remove(student_.path(student_.trainer("04")));
-  EXPECT_THAT(say(run_reset, {"04"}), HasSubstr("was not there, written as given"));
+  EXPECT_THAT(say(run_reset, {"04"}), HasSubstr("was not there, restored"));
   EXPECT_EQ(student_.text(student_.trainer("04")), given);
+}
+
+TEST_F(StudentVerbs, ResetBringsTheStudentsFileBack) {
+  const auto file = student_.trainer("04");
+  const fs::path kept = "steps/04_ddp/train.cpp.before-reset";
+  EXPECT_THAT(testing::error_of([&] {
+                say(run_reset, {"04", "--back"});
+              }),
+              HasSubstr("there is nothing to bring back"));
+  student_.write(file, "mine\n");
+  say(run_reset, {"04"});
+  EXPECT_THAT(say(run_reset, {"04", "--back"}),
+              HasSubstr("your file of before the reset is back."));
+  EXPECT_EQ(student_.text(file), "mine\n");
+  EXPECT_FALSE(fs::exists(student_.path(kept)));
+  say(run_reset, {"04"});
+  student_.write(file, "a second try\n");
+  EXPECT_THAT(say(run_reset, {"04", "--back"}), HasSubstr("kept as " + kept.string()));
+  EXPECT_EQ(student_.text(file), "mine\n");
+  EXPECT_EQ(student_.text(kept), "a second try\n") << "no edit is lost";
+  say(run_reset, {"04", "--back"});
+  EXPECT_EQ(student_.text(file), "a second try\n");
+}
+
+TEST_F(StudentVerbs, TheChallengeIsTheSerialTrainerWithoutTodos) {
+  EXPECT_THAT(say(run_challenge, {}), HasSubstr("challenge/train.cpp is the serial trainer."));
+  const auto given = student_.text("challenge/train.cpp");
+  EXPECT_THAT(given, ::testing::StartsWith("// The challenge: "));
+  EXPECT_THAT(given, Not(HasSubstr("TODO ")));
+  EXPECT_THAT(given, HasSubstr("\nint main(int argc, char** argv) try {\n"));
+  EXPECT_THAT(given, HasSubstr("torch::save(model, "));
+  EXPECT_THAT(given, Not(HasSubstr("DistributedSampler")));
+  EXPECT_THAT(say(run_challenge, {}), HasSubstr("is as it was handed out"));
+  EXPECT_EQ(status_, 1);
+  student_.write("challenge/train.cpp", "mine\n");
+  EXPECT_THAT(say(run_challenge, {"--again"}), HasSubstr("challenge/train.cpp.before-reset"));
+  EXPECT_EQ(student_.text("challenge/train.cpp"), given);
+  EXPECT_EQ(student_.text("challenge/train.cpp.before-reset"), "mine\n");
+}
+
+TEST_F(StudentVerbs, AStepOfTwoFilesIsShownAndResetWhole) {
+  EXPECT_THAT(say(run_hint, {"19"}), HasSubstr("\nsteps/08_inside_ddp/ddp.hpp\n"));
+  const auto diff = say(run_diff, {"08"});
+  EXPECT_THAT(diff, HasSubstr("train.cpp: the same as the solution, comments apart.\n"));
+  EXPECT_THAT(diff, HasSubstr("\n+++ solutions/08_inside_ddp/ddp.hpp\n"));
+  const auto given = student_.text("steps/08_inside_ddp/ddp.hpp");
+  student_.write("steps/08_inside_ddp/ddp.hpp", "mine\n");
+  const auto text = say(run_reset, {"08"});
+  EXPECT_THAT(text, HasSubstr("steps/08_inside_ddp/train.cpp: as given; nothing to do.\n"));
+  EXPECT_THAT(text, HasSubstr("kept as steps/08_inside_ddp/ddp.hpp.before-reset"));
+  EXPECT_EQ(student_.text("steps/08_inside_ddp/ddp.hpp"), given);
 }
 
 TEST_F(StudentVerbs, ResetOfAStepWithAJobResetsBoth) {
   student_.write("sbatch/07_multi_node.sbatch", "mine\n");
   const auto text = say(run_reset, {"07"});
-  EXPECT_THAT(text, HasSubstr("steps/07_multi_node/train.cpp: as given; nothing to do.\n"));
-  EXPECT_THAT(text, HasSubstr("kept as sbatch/07_multi_node.sbatch.before-update"));
+  EXPECT_THAT(text, HasSubstr("steps/07_multi_node/train.cpp: unchanged; nothing to do.\n"));
+  EXPECT_THAT(text, HasSubstr("kept as sbatch/07_multi_node.sbatch.before-reset"));
   EXPECT_THROW(say(run_reset, {}), UsageError);
 }
 

@@ -31,7 +31,7 @@ from typing import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("README.md", "*/README.md", "slides/**/*.md", "checker/**/*.md", "checker/**/*.yaml")
-TEXT_KEYS = "title done text hint explanation belief because here_too intro".split()
+TEXT_KEYS = "ask title done text hint shape explanation belief because here_too intro".split()
 BANNED = {  # a pattern, and what to do instead
     r"\bMend:": 'write "Fix:" or "Try:"',
     r"\bof which\b": "make it two sentences",

@@ -124,6 +124,23 @@ TEST(Tell, BlamesTheTodoOfTheStep) {
               HasSubstr("chapter.yaml: the blame table has no phase.dancing"));
 }
 
+// Code that nobody has touched is ours. Where nothing is touched, the first is as good as any.
+TEST(Tell, PassesOverUntouchedTodosOfAnEntry) {
+  const auto todo = [](const std::vector<std::string>& entries, const std::set<int>& untouched) {
+    return blamed(course(), course().step("03"), entries, untouched);
+  };
+  EXPECT_EQ(todo({"sampler.validation"}, {}), 4);
+  EXPECT_EQ(todo({"sampler.validation"}, {4}), 6);
+  EXPECT_EQ(todo({"sampler.validation"}, {4, 6}), 4);
+  EXPECT_EQ(todo({"sampler.validation", "loader.test"}, {4, 6}), 4) << "the first entry counts";
+  const auto told = [](FindingKind kind) {
+    const Symptom symptom{.id = "uneven_steps", .kind = kind};
+    return tell(course(), course().step("03"), symptom, {4}).todo;
+  };
+  EXPECT_EQ(told(FindingKind::mistake), 5);
+  EXPECT_EQ(told(FindingKind::not_started), 4) << "that is what is untouched";
+}
+
 TEST(Tell, NamesWhatWordsLack) {
   const auto& step = course().step("05");
   EXPECT_THAT(error_of([&] { tell(course(), step, {.id = "uneven_stebs"}); }),

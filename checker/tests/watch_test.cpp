@@ -153,6 +153,8 @@ TEST_F(WatchTest, KeysOnATerminal) {
   terminal.type("h");
   terminal.wait_for("One line changes.");
   terminal.type("h");
+  terminal.wait_for("const auto model = Wrapper(...);");
+  terminal.type("h");
   terminal.wait_for("Each rank's gradient is that of the mean loss");
   terminal.type("d");
   terminal.wait_for("This shows the solution");
@@ -242,10 +244,10 @@ TEST(Page, NeverIsLongerThanTheScreen) {
     return page_lines(view, student.project, student.course, {}, 20);
   };
   EXPECT_EQ(page(0).size(), 20U);
-  EXPECT_THAT(join(page(0), "\n"), HasSubstr("page 1 of 3, space for the next"));
+  EXPECT_THAT(join(page(0), "\n"), HasSubstr("page 1 of 4, space for the next"));
   EXPECT_EQ(page(0)[2], "This shows the solution: lines with - are yours, with + the reference's.");
-  EXPECT_THAT(join(page(2), "\n"), HasSubstr("page 3 of 3"));
-  EXPECT_EQ(page(3), page(0));
+  EXPECT_THAT(join(page(3), "\n"), HasSubstr("page 4 of 4"));
+  EXPECT_EQ(page(4), page(0));
   view.pane = Pane::verdict;
   EXPECT_LT(page(0).size(), 20U);
 }

@@ -18,8 +18,8 @@ class CourseError(Exception):
 
 
 def numbers():
-    """Every TODO's number, in order."""
-    return sorted(int(file.stem) for file in CHAPTERS.glob("*/todos/[0-9][0-9].yaml"))
+    """Every TODO's number, in order; those of chapters for tests have no slides."""
+    return sorted(int(file.stem) for name in _chapters() for file in (CHAPTERS / name / "todos").glob("[0-9][0-9].yaml"))
 
 
 def todo(number):
@@ -31,7 +31,7 @@ def steps():
     """Every chapter's steps, in the order of the course, each with its parent's name or None. Exercises
     beside the steps are none of them."""
     found = []
-    for name in yaml.safe_load((CHAPTERS / "order.yaml").read_text())["chapters"]:
+    for name in _chapters():
         chapter = yaml.safe_load((CHAPTERS / name / "chapter.yaml").read_text())
         for step in chapter["steps"] if chapter.get("kind") != "plain" else []:
             parent = step.get("parent", found[-1]["name"] if found else None)
@@ -54,10 +54,13 @@ def file_of(number):
     return f"steps/{step}/{source.name}", "cpp"
 
 
-def places(number):
-    """(before, after) for each place of a TODO: the lines as given, and done. Either may be empty."""
+def places(number, solved=False):
+    """(before, after) for each place of a TODO: the lines as given, and done. Either may be empty. solved: with what
+    the step's later TODOs make of them."""
     source, lines = _source_of(number)
     features = set(todo(number)["features"])
+    if solved:
+        features |= {feature for other in _step_of(number)["todos"] for feature in todo(other)["features"]}
     given = _given_features(number)
     found = []
     for index, line in enumerate(lines):
@@ -69,12 +72,21 @@ def places(number):
     return found
 
 
+def _chapters():
+    """Those of the course, in its order."""
+    return yaml.safe_load((CHAPTERS / "order.yaml").read_text())["chapters"]
+
+
 def _chapter_of(number):
     """The folder of the chapter that a TODO belongs to."""
     for folder in CHAPTERS.iterdir():
         if (folder / "todos" / f"{number:02}.yaml").exists():
             return folder
     raise CourseError(f"the course has no TODO {number}")
+
+
+def _step_of(number):
+    return next(step for step in steps() if step["name"] == todo(number)["step"])
 
 
 def _source_of(number):
@@ -90,7 +102,7 @@ def _given_features(number):
     """What is on before this TODO is done: the step's earlier TODOs, what the step brings
     ready-made, and all of the steps that it goes back to."""
     by_name = {step["name"]: step for step in steps()}
-    step = by_name[todo(number)["step"]]
+    step = _step_of(number)
     given = {feature for other in step["todos"] if other < number for feature in todo(other)["features"]}
     given |= set(step.get("given", []))
     while step["parent"]:

@@ -9,6 +9,7 @@ import course_source
 from code_blocks import code_block
 from docutils import nodes
 from docutils.parsers.rst import directives
+from questions import on_slides, speaker_notes
 from sphinx.util.docutils import SphinxDirective
 
 
@@ -42,12 +43,12 @@ class Todo(SphinxDirective):
         return node
 
     def notes(self, words, entry):
-        from questions import speaker_notes
         node = speaker_notes()
         node += [nodes.paragraph("", " ".join(text.split())) for is_code, text in words if not is_code]
-        for label in ("hint", "explanation"):
-            node += nodes.paragraph("", "", nodes.strong("", label.capitalize() + ": "),
-                                    nodes.Text(" ".join(entry[label].split())))
+        for label in ("hint", "shape", "explanation"):
+            if label in entry:
+                node += nodes.paragraph("", "", nodes.strong("", label.capitalize() + ": "),
+                                        nodes.Text(" ".join(entry[label].split())))
         return node
 
 
@@ -56,7 +57,22 @@ def _names_as_code(text):
     return text.replace("*", r"\*").replace("[", r"\[")
 
 
+class revealed(nodes.General, nodes.Element):
+    """An answer: on slides it comes with the next key, in the handout it is folded up."""
+
+
+def visit_revealed(translator, node):
+    translator.body.append('<div class="revealed fragment">\n' if on_slides(translator) else
+                           '<details class="revealed"><summary>The code</summary>\n')
+
+
+def leave_revealed(translator, node):
+    translator.body.append("</div>\n" if on_slides(translator) else "</details>\n")
+
+
 class TodoCode(SphinxDirective):
+    """The idea comes first: what is to be done stands in {todo}, and its code behind a key."""
+
     required_arguments = 1
     option_spec = {
         "show": lambda value: directives.choice(value, ("before", "after", "both")),
@@ -70,8 +86,14 @@ class TodoCode(SphinxDirective):
         if "place" in self.options:
             found = [found[self.options["place"] - 1]]
         show = self.options.get("show", "both")
-        return [self.version(label, [place[side] for place in found], language)
-                for side, label in enumerate(("before", "after")) if show in (label, "both")]
+        versions = []
+        if show in ("before", "both"):
+            versions.append(self.version("before", [place[0] for place in found], language))
+        if show in ("after", "both"):
+            hidden = revealed()
+            hidden += self.version("after", [place[1] for place in found], language)
+            versions.append(hidden)
+        return versions
 
     def version(self, label, texts, language):
         # Places that read the same are shown once.
@@ -84,6 +106,8 @@ class TodoCode(SphinxDirective):
 
 
 def setup(app):
+    handlers = (visit_revealed, leave_revealed)
+    app.add_node(revealed, html=handlers, revealjs=handlers)
     app.add_directive("todo", Todo)
     app.add_directive("todo-code", TodoCode)
     return {"parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""Deck 8: loss after equally many samples over the batch size, from data/batch_sizes.csv."""
+"""Deck 9: loss after equally many samples over the batch size, from data/batch_sizes.csv."""
 
 import csv
 from math import log2

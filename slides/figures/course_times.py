@@ -1,4 +1,4 @@
-"""Deck 8: the training times that the courses on images and summaries reported, from
+"""Deck 9: the training times that the courses on images and summaries reported, from
 data/course_times.csv. The dashed frame is the time that more GPUs alone would leave."""
 
 import csv

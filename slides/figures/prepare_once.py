@@ -1,4 +1,4 @@
-"""Deck 8: two nodes with two ranks each, and who prepares the data on each node's own disk."""
+"""Deck 9: two nodes with two ranks each, and who prepares the data on each node's own disk."""
 
 from figures.drawing import GREEN, SKY, VERMILION, YELLOW, Drawing
 

@@ -1,4 +1,4 @@
-"""Deck 8: BatchNorm's buffers on two ranks in the last training step of an epoch, and what each rank
+"""Deck 9: BatchNorm's buffers on two ranks in the last training step of an epoch, and what each rank
 then evaluates. The numbers come from data/running_means.csv."""
 
 import csv

@@ -1,4 +1,4 @@
-"""Deck 8: the schedule of signals on one, two and four ranks, by its formula. Computed, not measured:
+"""Deck 9: the schedule of signals on one, two and four ranks, by its formula. Computed, not measured:
 750 steps of one rank see as many samples as 375 of two and 187 of four."""
 
 from math import cos, pi, sqrt

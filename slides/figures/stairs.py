@@ -8,8 +8,9 @@ def steps():
     course = course_source.steps()
     d = Drawing(1180, 480)
     width = 1160 / len(course)
+    rise = 322 / (len(course) - 1)
     for index, step in enumerate(course):
-        x, height = 10 + index * width, 92 + index * 46
+        x, height = 10 + index * width, 92 + index * rise
         d.box(x, 470 - height, width - 6, height, RANKS[index % 4])
         d.words(x + width / 2 - 3, 502 - height, step["name"][:2], 30, "#14171a", bold=True)
         todos = step["todos"]

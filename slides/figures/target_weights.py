@@ -1,4 +1,4 @@
-"""Deck 8: how much a target counts in the gradient, with 3 targets on one rank and 20 on the other. The
+"""Deck 9: how much a target counts in the gradient, with 3 targets on one rank and 20 on the other. The
 numbers are worked out here."""
 
 from fractions import Fraction

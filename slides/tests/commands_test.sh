@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every command of the slides' sh blocks, in the project itself; those of README.md as well are
+# Runs every command of the sh blocks of the slides and of steps/README.md, in the project itself; those of README.md as well are
 # run by its own test. A command that this script does not know fails the test.
 # usage: commands_test.sh PROJECT SCRATCH_FOLDER
 set -euo pipefail
@@ -15,10 +15,10 @@ count=0
 while IFS= read -r command; do
   count=$((count + 1))
   case $command in
-    './workbook run 0'[1-79]*' -- '*) run "$command --max-steps 10" ;; # whole trainings take minutes
-    './workbook run 0'[1-79]*) run "$command -- --max-steps 10" ;;
-    './workbook check 0'[1-79]) run "$command || [ \$? = 1 ]" ;; # 1: something is still open
-    './workbook hint '* | './workbook diff 0'* | './workbook list') run "$command" ;;
+    './workbook run 0'[1-9]*' -- '*) run "$command --max-steps 10" ;; # whole trainings take minutes
+    './workbook run 0'[1-9]*) run "$command -- --max-steps 10" ;;
+    './workbook check 0'[1-9]) run "$command || [ \$? = 1 ]" ;; # 1: something is still open
+    './workbook hint '* | './workbook diff '* | './workbook list') run "$command" ;;
     './workbook reset 0'[1-7]) run "$command && ./workbook render --check" ;;
     './workbook bench scaling '*) run "$command --output $scratch/study" ;;
     './workbook slides '*)
@@ -31,7 +31,7 @@ while IFS= read -r command; do
     './workbook submit 0'[1-7]) run "$command --no-follow" ;;
     *) echo "FAILED: no test knows this command of the slides: $command"; exit 1 ;;
   esac
-done < <(comm -23 <(commands_of slides/index.md slides/decks/*.md | sort -u) <(commands_of README.md | sort -u))
+done < <(comm -23 <(commands_of slides/index.md slides/decks/*.md steps/README.md | sort -u) <(commands_of README.md | sort -u))
 
 [ $count -ge 8 ] || { echo "FAILED: only $count commands found on slides"; exit 1; }
 if [ ${#skipped[@]} != 0 ]; then

@@ -37,7 +37,7 @@ def decks():
 
 class Decks(unittest.TestCase):
     def test_each_is_whole(self):
-        self.assertEqual([name[0] for name in decks()], list("012345678"))
+        self.assertEqual([name[0] for name in decks()], list("0123456789"))
         for name, deck in decks().items():
             titles = [slide.title for slide in deck.slides]
             with self.subTest(name):
@@ -64,7 +64,7 @@ class Decks(unittest.TestCase):
     def test_what_is_said_of_other_courses_is_in_the_data(self):
         lines = [line for line in (SLIDES / "data" / "course_times.csv").read_text().splitlines() if line[:1] != "#"]
         one, four, eight = [row for row in csv.DictReader(lines) if row["run"] == "ImageWoof"]
-        words = (SLIDES / "decks" / "8_workloads.md").read_text()
+        words = (SLIDES / "decks" / "9_workloads.md").read_text()
         self.assertIn(f"9025 pictures in {one['epoch_seconds']} s: {9025 / int(one['epoch_seconds']):.0f} a second", words)
         self.assertIn(f"took {one['epoch_seconds']} s, then {four['epoch_seconds']} s. "
                       f"Four GPUs alone explain {int(one['epoch_seconds']) / 4:.0f} s", words)
@@ -72,7 +72,7 @@ class Decks(unittest.TestCase):
 
     def test_the_gradient_worked_out_by_hand_is_the_figures(self):
         from figures import target_weights
-        words = (SLIDES / "decks" / "8_workloads.md").read_text()
+        words = (SLIDES / "decks" / "9_workloads.md").read_text()
         right = target_weights.mean_over_targets()
         self.assertIn(f"their mean is ${right.numerator} / {right.denominator} = {float(right):.2f}$", words)
 
@@ -95,9 +95,19 @@ class Todos(unittest.TestCase):
             step = course_source.todo(number)["step"]
             name = Path(course_source.file_of(number)[0]).name
             solution = re.sub(r"\s+", " ", (ROOT / "solutions" / step / name).read_text())
-            for _, after in course_source.places(number):
+            for _, after in course_source.places(number, solved=True):
                 with self.subTest(todo=number):
                     self.assertIn(re.sub(r"\s+", " ", after), solution)
+
+    def test_code_comes_behind_a_key(self):
+        for folder, hidden in (("site", '<div class="revealed fragment">'),
+                               ("handout", '<details class="revealed"><summary>The code</summary>')):
+            pages = [file.read_text() for file in sorted((OUTPUT / folder).glob("**/*.html"))]
+            answers = [text[:place.start()] for text in pages
+                       for place in re.finditer('<div class="[^"]*version[^"]* after', text)]
+            self.assertGreaterEqual(len(answers), 15)
+            for before in answers:
+                self.assertTrue(before.rstrip().endswith(hidden), before[-300:])
 
     def test_what_is_gone_fails_the_build(self):
         for number in (0, 99):

@@ -13,10 +13,12 @@
 #include "tasks/task.hpp"
 
 // TODO 1: Include distributed_utils.
-//   Include "distributed_utils/distributed_utils.hpp" here, and below it open its namespace:
-//     using namespace distributed_utils;
+//   The program must know the library distributed_utils here: include its one header, and open its
+//   namespace below it.
+//
 //   PyTorch's C++ API lacks what a distributed trainer needs, such as DistributedSampler and
 //   DistributedDataParallel. This library has it, under the names that Python uses.
+//
 //   Expect no difference yet: the program compiles and trains as before.
 namespace data = torch::data;
 
@@ -66,17 +68,21 @@ int main(int argc, char** argv) try {
   tasks::apply(options);
 
   // TODO 2: Remove the hand-picked device.
-  //   Delete the statement below that declares `device`, and do TODO 3 in the same go: in between,
-  //   the program does not compile.
-  //   It is right for one process and wrong for four: every rank would run the same line and pick
-  //   the same first GPU, which then does all the work while the others idle. Which device is whose
-  //   is for setup() to say (TODO 3).
+  //   No rank may pick a device for itself any longer: take away the statement below that declares
+  //   `device`. Do TODO 3 in the same go: in between, the program does not compile.
+  //
+  //   The statement is right for one process and wrong for four. Every rank would run the same line
+  //   and pick the same first GPU, which then does all the work while the others idle. Which device
+  //   is whose is for setup() to say (TODO 3).
   // TODO 3: Call setup().
-  //   Call setup() here, in place of what TODO 2 removed, with the backend and the device of
-  //   `options`:
-  //     const auto [rank, local_rank, world_size, device] = setup({.backend = ..., .device = ...});
-  //   It connects this process with the others to a process group, and returns who it is in it:
-  //   `rank` counts from 0 to world_size - 1 over all nodes, `local_rank` within one node.
+  //   Here the process must join the others, and learn who it is among them and which device is its
+  //   own. setup() does both. It takes the backend and the device that the user chose, both in
+  //   `options`, and returns a World.
+  //
+  //   It connects this process with the others to a process group. `rank` counts from 0 to
+  //   world_size - 1 over all nodes, `local_rank` within one node. `device` takes the place of what
+  //   TODO 2 removed.
+  //
   //   Expect every line twice with --world 2: there are two ranks, and each still does all the
   //   work.
   const torch::Device device = options.device.value_or(

@@ -72,38 +72,47 @@ int main(int argc, char** argv) try {
   const auto test_set = task->dataset("test");
 
   // TODO 4: Make a DistributedSampler for each split.
-  //   Make three samplers here, train_sampler, valid_sampler and test_sampler, each like this one:
-  //     DistributedSampler train_sampler(*train_set.size(), {...});
-  //   In the braces, for training: .shuffle = true, .seed = options.seed, .drop_last = true, so
-  //   that all ranks take equally many steps. For validation and test: .shuffle = false, .pad =
-  //   false, so that every sample counts exactly once even where the ranks cannot share evenly.
-  //   A sampler decides which samples a rank sees. This one deals them out like cards: of W ranks,
-  //   rank r takes the r-th, the (r+W)-th, the (r+2W)-th, and no two ranks hold the same card.
+  //   Three samplers must stand here, one for each split: train_sampler, valid_sampler and
+  //   test_sampler.
+  //
+  //   A sampler decides which samples a rank sees. A DistributedSampler deals them out like cards:
+  //   of W ranks, rank r takes the r-th, the (r+W)-th, the (r+2W)-th, and no two ranks hold the
+  //   same card.
+  //
+  //   The training sampler shuffles by the seed of the options. It drops what would make the ranks'
+  //   numbers of samples unequal, so that all take equally many steps. The other two neither
+  //   shuffle nor pad, so that every sample counts exactly once even where the ranks cannot share
+  //   evenly.
+  //
   //   Expect no difference yet: the loaders do not use the samplers before TODO 5, 6 and 7.
 
   // Training drops what does not fill a batch, so that every step averages over equally many.
   const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
   const auto batches = data::DataLoaderOptions(options.batch_size);
   // TODO 5: Deal out the training data.
-  //   Give the training loader train_sampler in place of the RandomSampler.
+  //   The training loader must draw from train_sampler, and no longer from a RandomSampler.
+  //
   //   A RandomSampler draws from all of the data on every rank, so that two ranks do the same work
   //   twice. The shuffling is not lost: the DistributedSampler does it now, the same way on all
   //   ranks.
+  //
   //   Expect half as many steps in an epoch with --world 2, and two training losses that differ a
   //   little, each of its own half.
   auto train_loader = data::make_data_loader(
       train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);
   // TODO 6: Deal out the validation data.
-  //   Give the validation loader valid_sampler in place of the SequentialSampler.
+  //   The validation loader must draw from valid_sampler, and no longer from a SequentialSampler.
+  //
   //   Evaluation takes time as well, and it shares out just as training does: W ranks need a W-th
   //   of the time.
+  //
   //   Expect the ranks to report different validation losses from here on, each that of its own
-  //   share. That is mended in step 05.
+  //   share. Step 05 mends that.
   auto valid_loader = data::make_data_loader(
       valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);
   // TODO 7: Deal out the test data.
-  //   Give the test loader test_sampler in place of the SequentialSampler, for the same reason as
-  //   in TODO 6.
+  //   The test loader must draw from test_sampler, for the same reason as in TODO 6.
+  //
   //   Expect the test to take half as long with --world 2, and its loss to differ from rank to
   //   rank.
   auto test_loader = data::make_data_loader(

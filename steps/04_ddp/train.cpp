@@ -87,13 +87,17 @@ int main(int argc, char** argv) try {
   const auto module = task->make_model();
   module->to(device);
   // TODO 8: Wrap the model in DistributedDataParallel.
-  //   Make `model` a DistributedDataParallel around `module`: DistributedDataParallel(module).
+  //   `model` must become one model that all ranks train together: a DistributedDataParallel that
+  //   wraps `module`.
+  //
   //   So far every rank trains a model of its own on its own share. The wrapper copies the weights
-  //   of rank 0 to all ranks at the start, and averages the gradients over the ranks in every
+  //   of rank 0 to all ranks at the start. It averages the gradients over the ranks in every
   //   backward(), while the rest of that backward() is still running. Equal weights and equal
   //   gradients stay equal.
+  //
   //   The order matters: first to the device, then wrapped, then the optimizer on the wrapped
   //   model's parameters. All of the code below goes on to use `model`.
+  //
   //   Expect with --world 2 losses close to those of one rank with twice the batch size.
   const auto model = module;
   const auto optimizer = task->make_optimizer(model->parameters());
@@ -103,10 +107,12 @@ int main(int argc, char** argv) try {
   tasks::Score best;
   for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
     // TODO 9: Tell the sampler which epoch it is.
-    //   Call train_sampler.set_epoch(epoch) here, first thing in every epoch.
+    //   At the start of every epoch train_sampler must know which epoch it is.
+    //
     //   The sampler shuffles by its seed and the number of the epoch, so that all ranks arrive at
     //   the same order without talking to each other. If nobody tells it the epoch, it deals out
     //   the same order, in the same batches, every time.
+    //
     //   Expect nothing to see after one epoch; after several (-- --epochs 3) a slightly lower loss.
     const auto trained =
         train(*task, model, *train_loader, *optimizer, *schedule, device, progress);

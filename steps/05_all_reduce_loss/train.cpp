@@ -44,14 +44,15 @@ tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& opt
     if (!progress.step(loss)) break;
   }
   // TODO 10: Average the loss over all ranks.
-  //   Add up `totals` over all ranks here:
-  //     all_reduce(totals, ReduceOp::SUM);
-  //   `totals` holds this rank's sum of losses and its number of targets. Afterwards it holds, on
-  //   every rank, the sums over all ranks, and task.score divides them: the mean over all the data.
-  //   An average of the ranks' averages would be wrong where one rank has more samples than
-  //   another.
-  //   Every rank must get here, and equally often: all_reduce waits for all of them. A rank that
+  //   From here on `totals` must hold, on every rank, the sums over all ranks.
+  //
+  //   Until now it holds this rank's sum of losses and its number of targets, and task.score
+  //   divides them. With the sums of all ranks that is the mean over all the data. An average of
+  //   the ranks' averages would be wrong where one rank has more samples than another.
+  //
+  //   Every rank must get here, and equally often: a collective waits for all of them. A rank that
   //   skips it leaves the others waiting.
+  //
   //   Expect all ranks to report the same losses.
   return task.score(totals);
 }

@@ -101,22 +101,27 @@ int main(int argc, char** argv) try {
     // This tells the checker and the monitor; it prints nothing.
     progress.report(trained, valid);
     // TODO 11: Print on rank 0 only.
-    //   Print with print0 instead of fmt::println; the arguments stay as they are.
+    //   Only rank 0 may print. distributed_utils has a function that prints there alone.
+    //
     //   All ranks know the same losses now, so one of them is enough to say them. With a thousand
     //   ranks each line would come a thousand times, in any order.
+    //
     //   Expect every line once, whatever --world says.
     fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
                  task->format(trained), task->format(valid));
     if (valid < best) {
       best = valid;
       // TODO 12: Save on rank 0 only.
-      //   Save with save0(*model, ...) instead of torch::save, to model-best.safetensors.
+      //   Only rank 0 may write the model, and the file must be whole at any moment:
+      //   model-best.safetensors instead of model-best.pt.
+      //
       //   All ranks hold the same weights. If all of them write the same file at once, it may end
-      //   up as a mixture, and on a shared file system it is slow as well. All ranks call save0,
-      //   and rank 0 writes.
-      //   save0 writes to another name first and renames it when it is complete: a job that is
-      //   killed while it saves leaves the previous model whole. The format is safetensors, which
-      //   Python reads too.
+      //   up as a mixture, and on a shared file system it is slow as well.
+      //
+      //   distributed_utils has a function for it. It writes to another name first and renames the
+      //   file when it is complete. So a job that ends while it saves leaves the previous model
+      //   whole. The format is safetensors, which Python reads too.
+      //
       //   Expect model-best.safetensors and model-final.safetensors in the output folder.
       torch::save(model, options.output / "model-best.pt");
     }
@@ -130,10 +135,12 @@ int main(int argc, char** argv) try {
   // TODO 12, here too: the final model.
   torch::save(model, options.output / "model-final.pt");
   // TODO 13: Leave together.
-  //   Call destroy_process_group() here, as the last thing that all ranks do.
-  //   It waits for what is still under way, closes the connections to the other ranks and frees
-  //   what the backend holds on the GPU. A rank that just vanishes may look like a crash to the
-  //   others.
+  //   As the last thing that they do, all ranks must leave the process group together.
+  //
+  //   Leaving waits for what is still under way, closes the connections to the other ranks and
+  //   frees what the backend holds on the GPU. A rank that just vanishes may look like a crash to
+  //   the others.
+  //
   //   Expect no difference on a good day. On GPUs, NCCL no longer warns about a group left open.
   return 0;
 } catch (const std::exception& error) {

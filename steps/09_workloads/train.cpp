@@ -28,14 +28,15 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer, Gr
   const auto output = model->forward(input);
   const auto loss = task.loss(output, target);
   // TODO 24: Average over targets, not over ranks.
-  //   Divide the sum of the batch's losses by the mean number of targets of all ranks, and call
-  //   backward() on that.
+  //   The gradient must be that of the mean over all targets of all ranks.
+  //
   //   A target is what the loss is computed for: a word of a summary, say. Texts are unequally
   //   long, so the ranks' batches have unequally many targets. loss.mean() divides by this rank's
   //   number, and DistributedDataParallel averages over ranks. So a target in a short text counts
   //   more than one in a long text.
-  //   loss.targets() is this rank's number of targets, a double in a tensor on the loss's device.
-  //   all_reduce it with ReduceOp::AVG.
+  //
+  //   Divide the sum of the batch's losses by the mean number of targets of all ranks instead.
+  //
   //   Expect no change for tasks whose samples have equally many targets, such as the language
   //   model.
   scaler.scale(loss.mean()).backward();
@@ -85,11 +86,14 @@ int main(int argc, char** argv) try {
       setup({.backend = options.backend, .device = options.device});
 
   // TODO 22: Prepare data once a node.
-  //   Let the first rank of each node make the task, and the others after it.
+  //   On each node one rank must prepare the data before the others look for them.
+  //
   //   make_task of images, summaries and weather draws its data, or unpacks them, into a folder of
   //   the node, unless they are there. Now all ranks find nothing and all prepare the same files.
-  //   rank0_first(work) does work on the first rank of each node. When these are done, it does work
-  //   on the other ranks. It returns what work returned.
+  //
+  //   distributed_utils has rank0_first. It lets the first rank of each node do some work, and when
+  //   these are ready, all other ranks. It returns what the work returned.
+  //
   //   Expect the same losses. Delete the folder ~/.cache/worldsize to see who prepares the data.
   const auto task = tasks::make_task(options);
   const auto train_set = task->dataset("train");
@@ -114,9 +118,12 @@ int main(int argc, char** argv) try {
   const auto model =
       DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
   // TODO 25: Scale the learning rate.
-  //   Give make_optimizer a learning_rate_factor: the square root of the world size.
+  //   The learning rate must grow with the square root of the world size.
+  //
   //   More ranks make a larger batch. Its gradient is less noisy, so steps may be larger. There are
-  //   fewer of them as well. The schedule multiplies the rate of every step by this factor.
+  //   fewer of them as well. make_optimizer takes a learning_rate_factor, by which the schedule
+  //   multiplies the rate of every step.
+  //
   //   Expect no change with one rank. With two ranks the rates in ./workbook monitor are 1.41 times
   //   as large.
   const auto optimizer = task->make_optimizer(model->parameters());
@@ -136,11 +143,13 @@ int main(int argc, char** argv) try {
     const auto trained = train(*task, model, *train_loader, *optimizer, scaler, *schedule, device,
                                progress, checkpoints);
     // TODO 23: Evaluate with the same buffers everywhere.
-    //   Give all ranks the same buffers after each training epoch, before the evaluation.
+    //   After each training epoch, before the evaluation, all ranks must have the same buffers.
+    //
     //   BatchNorm keeps a running mean and variance of what it saw in training. These are buffers,
     //   not parameters: no gradient changes them. Each rank sees its own batches, so its buffers
     //   differ from the others'. Then each rank evaluates another model, and the saved one is only
     //   rank 0's.
+    //
     //   Expect a validation loss that changes a little, with --task images or --task signals.
     const auto valid = evaluate(*task, model, *valid_loader, device);
     // This tells the checker and the monitor; it prints nothing.

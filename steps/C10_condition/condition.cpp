@@ -22,8 +22,10 @@ int main() try {
 
   // TODO C10: Let all ranks take part.
   //   Repair the program, so that rank 0 shows the sum.
+  //
   //   A collective needs all ranks of its group, also those that do not need the result. Only what
   //   is done with the result may stand under if (rank == 0).
+  //
   //   Expect rank 0 to show the sum, the others nothing, and all to end.
   if (rank == 0) {
     all_reduce(sum);

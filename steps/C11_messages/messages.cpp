@@ -25,9 +25,11 @@ int main() try {
 
   // TODO C11: Let somebody speak.
   //   Repair the program, so that every rank gets the numbers of its left neighbour.
+  //
   //   recv returns once the numbers have come. Here every rank waits for its left neighbour before
   //   it sends itself, so nobody ever sends. Turned around, with send first, it depends: send may
   //   wait until the receiver takes the numbers.
+  //
   //   Expect each rank to show the numbers of its left neighbour, at any world size from 2.
   recv(received, left);
   send(numbers, right);

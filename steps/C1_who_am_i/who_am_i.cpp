@@ -18,11 +18,13 @@ using namespace tasks;
 
 int main() try {
   // TODO C1: Join the others, and leave with them.
-  //   Call setup() and take rank, local_rank and world_size from what it returns, in place of the
-  //   line below.
+  //   Each rank must know its own rank, local_rank and world_size, in place of the constants below.
+  //   setup() finds them.
+  //
   //   setup() reads what the launcher left in the environment and connects the ranks. It returns a
   //   World: rank, local_rank, world_size and device. These programs run on CPUs, also where there
-  //   are GPUs: say setup({.device = torch::kCPU}).
+  //   are GPUs, so its option device must say torch::kCPU.
+  //
   //   Expect each rank to show a rank of its own and the same world size. The local rank counts
   //   from 0 on every node: on one machine it equals the rank, and the checker pretends a second
   //   node.

@@ -22,8 +22,10 @@ int main() try {
 
   // TODO C2: Give rank 0's numbers to all ranks.
   //   Make numbers the same on all ranks: those of rank 0.
+  //
   //   One collective copies a tensor from one rank over those of all others, in place. All ranks
   //   call it: rank 0 gives, the others get. They name the rank that gives.
+  //
   //   Expect all ranks to show the same numbers in the end.
 
   show("numbers", numbers);

@@ -22,8 +22,10 @@ int main() try {
 
   // TODO C3: Add up on rank 0.
   //   Make sum, on rank 0, the sum of all ranks' numbers.
+  //
   //   Only rank 0 needs it. So no other rank is to receive anything that it does not pass on to
   //   rank 0: do without all_reduce and all_gather, which bring the result to everybody.
+  //
   //   Expect rank 0 to show the sum. The other ranks show nothing.
 
   if (rank == 0) show("sum", sum);

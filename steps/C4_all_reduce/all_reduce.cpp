@@ -22,9 +22,11 @@ int main() try {
 
   // TODO C4: Average over all ranks.
   //   Make mean, on every rank, the mean of all ranks' numbers, element by element.
+  //
   //   One collective reduces the tensors of all ranks and gives the result to all of them, in
   //   place. Do without all_gather: with a thousand ranks nobody has the memory for the numbers of
   //   all.
+  //
   //   Expect all ranks to show the same mean, at any world size.
 
   show("mean", mean);

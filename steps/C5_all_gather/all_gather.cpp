@@ -23,7 +23,9 @@ int main() try {
   // TODO C5: Collect the numbers of all ranks.
   //   Make all, on every rank, a tensor of the shape [world size, 4]: row r holds the numbers of
   //   rank r.
+  //
   //   One collective stacks the tensors of all ranks in the order of the ranks.
+  //
   //   Expect all ranks to show the same numbers: those of rank 0 first, then those of rank 1, and
   //   so on.
   const auto all = numbers.unsqueeze(0);

@@ -22,9 +22,11 @@ int main() try {
 
   // TODO C6: Add up, and keep your own part.
   //   Make part, on rank r, the numbers 3r to 3r + 2 of the sum of all ranks' numbers.
+  //
   //   One collective adds up and leaves each rank its part, the first to rank 0, the next to rank
   //   1, and so on. Do without all_reduce: it would bring every rank all parts, and throw most of
   //   them away.
+  //
   //   Expect each rank to show three sums, and no two ranks the same.
   const auto part = numbers.slice(0, 3 * rank, 3 * (rank + 1));
 

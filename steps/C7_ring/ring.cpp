@@ -42,12 +42,15 @@ int main() try {
 
   // TODO C7: Send the sums around the ring.
   //   Let the parts go around a second time, so that every rank gets all sums.
+  //
   //   After the first way round this rank's part rank + 1 is complete: it is the sum over all
   //   ranks. In each of ranks - 1 steps every rank passes on the part that it completed or received
   //   last. What it receives takes the place of its own part of that number.
+  //
   //   pass_on(given) sends to the right and returns what came from the left. part(number) counts
   //   around the ring: part(-1) is the last one. Do without collectives, and speak to your
   //   neighbours only.
+  //
   //   Expect all ranks to show the same sum, each after sending 2 (ranks - 1) parts.
 
   show("sum", sum);

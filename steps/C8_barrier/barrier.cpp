@@ -22,9 +22,11 @@ int main() try {
 
   // TODO C8: Wait until the file is there.
   //   Let the other ranks wait until rank 0 has written the file.
+  //
   //   A collective without data does just that: it returns on every rank once all ranks have called
   //   it. Its place decides: rank 0 must come to it after it has written, the others before they
   //   read.
+  //
   //   Expect all ranks to show the numbers of rank 0. Looking again and again whether the file is
   //   there is not enough: it is there before it is whole.
 

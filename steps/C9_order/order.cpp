@@ -22,9 +22,11 @@ int main() try {
 
   // TODO C9: Bring the calls into one order.
   //   Repair the program, so that every rank makes the same collectives in the same order.
+  //
   //   A collective is known by its place: the first call of one rank meets the first call of the
   //   others, whatever it is. Here a broadcast of rank 0 meets an all_reduce of the others, and all
   //   wait.
+  //
   //   Expect rank 0 to show the sum, and every rank the numbers of rank 0.
   if (world.rank == 0) {
     broadcast(first, 0);

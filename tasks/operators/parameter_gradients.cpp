@@ -1,5 +1,6 @@
 #include "parameter_gradients.hpp"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -27,7 +28,12 @@ using torch::autograd::variable_list;
 c10::cuda::CUDAStream second_stream(c10::DeviceIndex device) {
   static std::array<std::optional<c10::cuda::CUDAStream>, C10_COMPILE_TIME_MAX_GPUS> streams;
   auto& stream = streams.at(static_cast<size_t>(device));
-  if (!stream) stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device);
+  if (!stream) {
+    stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device);
+    // Gradients come from another stream than their weights on purpose. Autograd waits for it, and
+    // would warn every user of --fast.
+    at::globalContext().setWarnOnAccumulateGradStreamMismatch(false);
+  }
   return *stream;
 }
 #endif

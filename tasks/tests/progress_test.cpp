@@ -62,13 +62,14 @@ TEST(Progress, RefusesDataThatFillNoBatch) {
                     HasSubstr("at most 31")));
 }
 
-TEST(Progress, WritesNothingWhereStderrIsNoTerminal) {
+TEST(Progress, SaysOnlyThePlanWhereStderrIsNoTerminal) {
   testing::internal::CaptureStderr();
   {
     Progress progress(options(1, 1, 0), 100);
     for (int step = 0; step < 100; ++step) progress.step({torch::tensor(8.0), 4});
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "1 rank, batches of 1 each: 100 steps for as much data as an epoch has\n");
 }
 
 const BarState half_done{.step = 50,

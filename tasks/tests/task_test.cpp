@@ -187,10 +187,10 @@ TEST(Recording, TellsWhatATaskWasMadeToDo) {
   ASSERT_THAT(kinds,
               ElementsAre(Kind::splits, Kind::metrics, Kind::fetch, Kind::samples, Kind::device,
                           Kind::model, Kind::generator, Kind::forward, Kind::targets, Kind::loss,
-                          Kind::backward, Kind::forward, Kind::targets, Kind::loss, Kind::stepping,
-                          Kind::learning_rates, Kind::values, Kind::gradients, Kind::stepping,
-                          Kind::learning_rates, Kind::values, Kind::gradients, Kind::progress,
-                          Kind::reported, Kind::reported));
+                          Kind::backward, Kind::backward_ended, Kind::forward, Kind::targets,
+                          Kind::loss, Kind::stepping, Kind::learning_rates, Kind::values,
+                          Kind::gradients, Kind::stepping, Kind::learning_rates, Kind::values,
+                          Kind::gradients, Kind::progress, Kind::reported, Kind::reported));
   EXPECT_EQ(of[Kind::splits][0].payload, "train\nvalidation\ntest");
   EXPECT_THAT(of[Kind::fetch][0].numbers<uint64_t>(), ElementsAre(1, 1, 2));  // validation: 1, 2
   EXPECT_EQ(of[Kind::device][0].payload, "cpu");
@@ -203,6 +203,7 @@ TEST(Recording, TellsWhatATaskWasMadeToDo) {
   EXPECT_THAT(of[Kind::forward][1].numbers<uint64_t>(), ElementsAre(1, 0, samples[3], samples[6]));
   EXPECT_THAT(of[Kind::targets][0].numbers<uint64_t>(), ElementsAre(samples[4], samples[7]));
   EXPECT_THAT(of[Kind::backward][0].numbers<uint64_t>(), ElementsAre(0));
+  EXPECT_THAT(of[Kind::backward_ended][0].numbers<uint64_t>(), ElementsAre(0));
   EXPECT_THAT(of[Kind::stepping][0].numbers<uint64_t>(), ElementsAre(0, 0, 1));
   // A model of zeros against targets 2 and 4; gradients of the mean of (w x + b - y)^2.
   EXPECT_THAT(of[Kind::loss][0].numbers<double>(), ElementsAre(20, 2, 1));

@@ -14,10 +14,11 @@ namespace {
 
 constexpr size_t widest = 100;
 
-// The lines of a text in paragraphs, each line with `prefix` before it. Indented paragraphs are
-// examples and stay as they are.
+// The lines of a text in paragraphs, each line with `prefix` before it, and between paragraphs an
+// empty comment. Indented paragraphs are examples and stay as they are.
 void append_paragraphs(std::vector<std::string>& lines, std::string_view text,
                        const std::string& prefix) {
+  const std::string empty(prefix.substr(0, prefix.find_last_not_of(' ') + 1));
   std::string paragraph;
   const auto flush = [&] {
     for (const auto& line : wrap(paragraph, widest - prefix.size())) lines.push_back(prefix + line);
@@ -26,7 +27,9 @@ void append_paragraphs(std::vector<std::string>& lines, std::string_view text,
   for (const auto& line : split_lines(text)) {
     const bool example = line.starts_with("  ");
     if (example || trim(line).empty()) flush();
-    if (example) {
+    if (trim(line).empty()) {
+      lines.push_back(empty);
+    } else if (example) {
       lines.push_back(prefix + line);
     } else {
       paragraph += line + "\n";
@@ -171,7 +174,8 @@ std::string strip_comments(std::string_view text, std::string_view comment) {
     const bool shebang = word.starts_with("#!");
     header = header && (shebang || word == begin || word.starts_with(begin + " "));
     if (header && !shebang) continue;
-    todo = word.starts_with(begin + " TODO ") || (todo && word.starts_with(begin + "   "));
+    const bool goes_on = word == begin || word.starts_with(begin + "   ");
+    todo = word.starts_with(begin + " TODO ") || (todo && goes_on);
     if (!todo) rest += line + "\n";
   }
   return squeeze_blank_lines(std::move(rest));

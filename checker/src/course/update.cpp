@@ -36,14 +36,26 @@ std::map<fs::path, std::string> read_note(const fs::path& folder) {
   return fingerprints;
 }
 
+fs::path numbered(const fs::path& file, int number, std::string_view before) {
+  const std::string infix = number == 1 ? "" : "." + std::to_string(number);
+  return file.string() + infix + ".before-" + std::string(before);
+}
+
 }  // namespace
 
-fs::path name_beside(const fs::path& file) {
+fs::path name_beside(const fs::path& file, std::string_view before) {
   for (int number = 1;; ++number) {
-    const std::string infix = number == 1 ? "" : "." + std::to_string(number);
-    fs::path name = file.string() + infix + ".before-update";
+    auto name = numbered(file, number, before);
     if (!fs::exists(name)) return name;
   }
+}
+
+std::optional<fs::path> last_beside(const fs::path& file, std::string_view before) {
+  std::optional<fs::path> last;
+  for (int number = 1; fs::exists(numbered(file, number, before)); ++number) {
+    last = numbered(file, number, before);
+  }
+  return last;
 }
 
 Update update_files(const RenderedFiles& files, const fs::path& folder) {

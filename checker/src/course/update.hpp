@@ -2,7 +2,9 @@
 /// Brings rendered files into a folder without ever losing what somebody wrote there.
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace checker {
@@ -27,7 +29,12 @@ Update update_files(const RenderedFiles& files, const std::filesystem::path& fol
 std::vector<std::string> find_differences(const RenderedFiles& files,
                                           const std::filesystem::path& folder);
 
-/// The free name beside a file under which its present content is to be kept.
-std::filesystem::path name_beside(const std::filesystem::path& file);
+/// The free name beside a file under which its present content is to be kept before something:
+/// "train.cpp.before-update", "train.cpp.2.before-update" and so on.
+std::filesystem::path name_beside(const std::filesystem::path& file,
+                                  std::string_view before = "update");
+/// The last name that was given so and is there; nothing if none is.
+std::optional<std::filesystem::path> last_beside(const std::filesystem::path& file,
+                                                 std::string_view before);
 
 }  // namespace checker

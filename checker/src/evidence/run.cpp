@@ -184,8 +184,8 @@ class Interpreter {
   void unit(const Event& event) {
     const auto record = event.head<format::UnitRecord>();
     if (!record || rank_.collectives.empty()) return;
-    using format::UnitEvent;
     const auto what = record->event;
+    using UnitEvent = format::UnitRecord::Event;
     if (what != UnitEvent::gather_issued && what != UnitEvent::reduce_issued) return;
     rank_.collectives.back().unit = event.payload.substr(sizeof *record);
   }
@@ -196,6 +196,10 @@ class Interpreter {
     const auto found = open_.find({wait->group, wait->sequence});
     if (found == open_.end()) return;
     auto& collective = rank_.collectives[found->second];
+    if (wait->done == format::kFutureTaken) {
+      collective.may_wait_unseen = true;
+      return;
+    }
     if (wait->done != 0) {
       if (!collective.waited_until) collective.waited_until = place;
       return;

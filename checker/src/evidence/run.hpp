@@ -37,6 +37,7 @@ struct CollectiveSeen {
   std::optional<size_t> waited_from;   ///< when the program first waits for it
   std::optional<size_t> waited_until;  ///< when it has waited
   uint64_t products_meanwhile = 0;     ///< matrix products begun between the call and that
+  bool may_wait_unseen = false;        ///< the program has a future of it
 };
 
 /// A dataset was asked for these samples.

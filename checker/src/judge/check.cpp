@@ -1,6 +1,7 @@
 #include "judge/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "course/programs.hpp"
@@ -28,6 +29,8 @@ double since(std::chrono::steady_clock::time_point begin) {
 }
 
 constexpr const char* kDropout = "dropout";
+// Settings of plans that are options of every trainer.
+constexpr std::array<std::string_view, 3> kTrainersOptions{"epochs", "batch_size", "max_steps"};
 // Which of so many plans is the `number`th of a judgement. Three of twelve are four apart; the
 // chapter's list is made for that.
 size_t drawn_plan(uint64_t seed, size_t number, size_t plans) {
@@ -105,7 +108,8 @@ class Check {
       throw Error(project_.shown(program_) + " is not there. Mend: check without --no-build.");
     }
     if (report_.compile_error) {
-      explain(*report_.compile_error, course_, step_, submission_.text());
+      auto& error = *report_.compile_error;
+      explain(error, course_, step_, submission_.text_of(file_at(course_, step_, error.where)));
       for (const int todo : step_.todos) {
         add_verdict(todo, State::not_judged, "the program does not compile");
       }
@@ -156,12 +160,13 @@ class Check {
     }
   }
 
-  // As options of the trainer, where they are such.
+  // As options of the trainer, where they are such; else as the configuration has them.
   static std::string in_words(const Conditions& conditions) {
     std::string text;
     for (const auto& [key, value] : conditions.settings) {
-      text += (text.empty() ? "" : " ") + (key == kDropout ? key : "--" + replaced(key, "_", "-")) +
-              " " + value;
+      const bool is_option = std::ranges::find(kTrainersOptions, key) != kTrainersOptions.end();
+      text += (text.empty() ? "" : " ") + (is_option ? "--" + replaced(key, "_", "-") : key) + " " +
+              value;
     }
     return text;
   }
@@ -174,6 +179,7 @@ class Check {
                                         .plan = work.plan,
                                         .folder = work.folder,
                                         .device = options_.device,
+                                        .untouched = untouched,
                                         .box = options_.box,
                                         .servers = options_.servers,
                                         .on_stage = [&](std::string_view text) { stage(text); }});

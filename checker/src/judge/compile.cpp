@@ -6,6 +6,7 @@
 #include "course/compile_words.hpp"
 #include "judge/code_lines.hpp"
 #include "judge/given.hpp"
+#include "judge/shown_file.hpp"
 #include "process/build.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -25,19 +26,18 @@ std::optional<Message> parse(const std::string& line) {
   return Message{match[1], match[2], match[3], match[4], match[5]};
 }
 
-bool is(const std::string& file, const std::filesystem::path& source) {
-  return std::filesystem::path(file).lexically_normal() == source.lexically_normal();
-}
-
 // GCC names before the error what a template was needed for, "file:31:5:   required from here", and
 // what was to be computed while compiling.
 std::optional<std::string> required_from(const std::string& line,
-                                         const std::filesystem::path& source) {
+                                         const std::filesystem::path& source,
+                                         const std::string& shown) {
   static const std::regex form(
       R"(^(.+?):(\d+):(\d+):   (?:required from here$|in .{1,3}constexpr.{1,3} expansion of ).*)");
   std::smatch match;
-  if (!std::regex_match(line, match, form) || !is(match[1], source)) return std::nullopt;
-  return match[2].str() + ":" + match[3].str();
+  if (!std::regex_match(line, match, form)) return std::nullopt;
+  const auto file = shown_beside(match[1].str(), source, shown);
+  if (!file) return std::nullopt;
+  return *file + ":" + match[2].str() + ":" + match[3].str();
 }
 
 struct Place {
@@ -70,7 +70,7 @@ std::optional<CompileError> first_error(const std::vector<std::string>& output,
   std::string needed_from;
   for (size_t i = 0; i < output.size(); ++i) {
     if (error.message.empty()) {
-      if (const auto from = required_from(output[i], source)) needed_from = *from;
+      if (const auto from = required_from(output[i], source, shown)) needed_from = *from;
     }
     const auto message = parse(output[i]);
     if (!message) continue;
@@ -82,20 +82,29 @@ std::optional<CompileError> first_error(const std::vector<std::string>& output,
     if (is_error) error.message += (goes_on ? " " : "") + message->text;
     if (error.message.empty()) continue;
     if (!is_error) error.notes.push_back(message->text);
-    if (!error.where.empty() || !is(message->file, source)) continue;
-    error.where = shown + ":" + message->line + ":" + message->column;
+    const auto file = shown_beside(message->file, source, shown);
+    if (!error.where.empty() || !file) continue;
+    error.where = *file + ":" + message->line + ":" + message->column;
     for (size_t shown_line = i + 1; shown_line <= i + 2 && shown_line < output.size();
          ++shown_line) {
       error.source += output[shown_line] + "\n";
     }
   }
   if (error.message.empty()) return std::nullopt;
-  if (error.where.empty()) error.where = shown + (needed_from.empty() ? "" : ":" + needed_from);
+  if (error.where.empty()) error.where = needed_from.empty() ? shown : needed_from;
   return error;
 }
 
+const CourseFile& file_at(const Course& course, const Step& step, const std::string& where) {
+  const auto name = std::filesystem::path(where.substr(0, where.find(':'))).filename();
+  for (const auto* file : course.files_of(step)) {
+    if (file->name == name) return *file;
+  }
+  return course.program_of(step);
+}
+
 void explain(CompileError& error, const Course& course, const Step& step, const std::string& text) {
-  const auto& source = course.program_of(step).source;
+  const auto& source = file_at(course, step, error.where).source;
   const auto place = place_in(error.where);
   const auto lines = split_lines(text);
   const bool known = place.line >= 1 && place.line <= lines.size();

@@ -18,13 +18,17 @@ std::optional<CompileError> compile(const Project& project, const std::string& t
                                     const std::filesystem::path& source,
                                     const std::function<void(std::string_view)>& on_progress);
 
-/// The first error in a compiler's output (clang's or GCC's), seen from `source`.
+/// The first error in a compiler's output (clang's or GCC's), seen from `source` and the files
+/// beside it.
 std::optional<CompileError> first_error(const std::vector<std::string>& output,
                                         const std::filesystem::path& source,
                                         const std::string& shown);
 
+/// The step's file that "steps/08_inside_ddp/ddp.hpp:31:5" names; the program's if it is none.
+const CourseFile& file_at(const Course& course, const Step& step, const std::string& where);
+
 /// Says what the error means and in which TODO's place it lies, as far as that is known. text: of
-/// the program, in which the error is.
+/// the file in which the error is.
 void explain(CompileError& error, const Course& course, const Step& step, const std::string& text);
 
 }  // namespace checker

@@ -17,8 +17,8 @@ class Submission {
   /// The program's file with main(), and how to name it.
   const std::filesystem::path& source() const { return source_; }
   const std::string& shown() const { return shown_; }
-  /// That file's text. Throws Error if it cannot be read.
-  std::string text() const { return text_of(course_.program_of(step_)); }
+  /// The text of one of the step's files. Throws Error if it cannot be read.
+  std::string text_of(const CourseFile& file) const;
   /// The job script's text; empty where none is judged.
   const std::string& job() const { return job_; }
   /// Where the code is the given one, the TODOs of a student's files are open.
@@ -30,7 +30,6 @@ class Submission {
   bool is_as_given() const;
 
  private:
-  std::string text_of(const CourseFile& file) const;
   std::string job_text() const;
   /// The files that are judged.
   std::vector<const CourseFile*> files() const;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <sstream>
 
+#include "judge/shown_file.hpp"
 #include "process/ranks.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -92,11 +93,10 @@ std::string Symbols::line_of(const std::vector<uint64_t>& offsets) {
   options.on_line = [&](size_t, bool is_error, std::string_view line) {
     const auto colon = line.rfind(':');
     if (is_error || colon == line.npos || !line_found.empty()) return true;
-    const std::filesystem::path file(line.substr(0, colon));
-    if (file.lexically_normal() == source_.lexically_normal()) {
-      const auto number = line.substr(colon + 1);
-      line_found = shown_ + ":" + std::string(number.substr(0, number.find(' ')));
-    }
+    const auto file = shown_beside(line.substr(0, colon), source_, shown_);
+    if (!file) return true;
+    const auto number = line.substr(colon + 1);
+    line_found = *file + ":" + std::string(number.substr(0, number.find(' ')));
     return true;
   };
   try {

@@ -19,14 +19,19 @@ const std::vector<std::string>& features_for(const Chapter& chapter, const std::
   return found->second.features;
 }
 
-// The first of these features' TODOs that belongs to the step.
+// The first of these features' TODOs that belongs to the step and that somebody has worked on; if
+// there is none, the first that belongs to the step.
 std::optional<int> own_todo(const Course& course, const Step& step,
-                            const std::vector<std::string>& features) {
+                            const std::vector<std::string>& features,
+                            const std::set<int>& untouched) {
+  std::optional<int> first;
   for (const auto& feature : features) {
     const int todo = course.todo_of(feature);
-    if (std::ranges::find(step.todos, todo) != step.todos.end()) return todo;
+    if (std::ranges::find(step.todos, todo) == step.todos.end()) continue;
+    if (!untouched.contains(todo)) return todo;
+    if (!first) first = todo;
   }
-  return std::nullopt;
+  return first;
 }
 
 // The first whose TODO belongs to a step before, and so to what the program has.
@@ -46,10 +51,12 @@ const Template& text_for(const std::map<std::string, Template>& texts, const std
 
 }  // namespace
 
-int blamed(const Course& course, const Step& step, const std::vector<std::string>& entries) {
+int blamed(const Course& course, const Step& step, const std::vector<std::string>& entries,
+           const std::set<int>& untouched) {
   const auto& chapter = course.chapter_of(step);
   for (const auto& entry : entries) {
-    if (const auto own = own_todo(course, step, features_for(chapter, entry))) return *own;
+    const auto own = own_todo(course, step, features_for(chapter, entry), untouched);
+    if (own) return *own;
   }
   for (const auto& entry : entries) {
     if (const auto todo = earlier_todo(course, step, features_for(chapter, entry))) return *todo;
@@ -59,7 +66,8 @@ int blamed(const Course& course, const Step& step, const std::vector<std::string
                             : step.todos.back();
 }
 
-Finding tell(const Course& course, const Step& step, const Symptom& symptom) {
+Finding tell(const Course& course, const Step& step, const Symptom& symptom,
+             const std::set<int>& untouched) {
   const auto& words = course.chapter_of(step).words;
   const auto& texts = words.of(symptom.id);
   const auto text = [&](const std::map<std::string, Template>& variants) {
@@ -67,7 +75,9 @@ Finding tell(const Course& course, const Step& step, const Symptom& symptom) {
   };
   const std::vector<std::string> entries =
       symptom.blame.empty() ? std::vector<std::string>{symptom.id} : symptom.blame;
-  Finding finding{.todo = blamed(course, step, entries),
+  // What is not started is what an untouched TODO is for.
+  const bool is_open = symptom.kind == FindingKind::not_started;
+  Finding finding{.todo = blamed(course, step, entries, is_open ? std::set<int>{} : untouched),
                   .id = symptom.id,
                   .what = text(texts.what),
                   .why = text(texts.why),
@@ -89,9 +99,10 @@ Finding tell(const Course& course, const Step& step, const Symptom& symptom) {
   return finding;
 }
 
-std::vector<Finding> tell(const Course& course, const Step& step, const Symptoms& symptoms) {
+std::vector<Finding> tell(const Course& course, const Step& step, const Symptoms& symptoms,
+                          const std::set<int>& untouched) {
   std::vector<Finding> findings;
-  for (const auto& symptom : symptoms) findings.push_back(tell(course, step, symptom));
+  for (const auto& symptom : symptoms) findings.push_back(tell(course, step, symptom, untouched));
   return findings;
 }
 

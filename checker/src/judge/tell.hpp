@@ -1,6 +1,7 @@
 #pragma once
 /// From symptoms to findings: whose fault each is, and in which words it is said. Both stand in the
 /// chapter.
+#include <set>
 #include <vector>
 
 #include "course/course.hpp"
@@ -9,11 +10,15 @@
 namespace checker {
 
 /// The TODO that the chapter's blame table names for the first of these entries that is about this
-/// step, else for the first of all. Throws Error for an entry that the table does not have.
-int blamed(const Course& course, const Step& step, const std::vector<std::string>& entries);
+/// step, else for the first of all. Of several TODOs of an entry one that is untouched is passed
+/// over: its code is ours. Throws Error for an entry that the table does not have.
+int blamed(const Course& course, const Step& step, const std::vector<std::string>& entries,
+           const std::set<int>& untouched = {});
 
 /// Throws Error, with file and line, where the chapter's words lack what the symptom needs.
-Finding tell(const Course& course, const Step& step, const Symptom& symptom);
-std::vector<Finding> tell(const Course& course, const Step& step, const Symptoms& symptoms);
+Finding tell(const Course& course, const Step& step, const Symptom& symptom,
+             const std::set<int>& untouched = {});
+std::vector<Finding> tell(const Course& course, const Step& step, const Symptoms& symptoms,
+                          const std::set<int>& untouched = {});
 
 }  // namespace checker

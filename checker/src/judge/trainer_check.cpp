@@ -188,7 +188,7 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
     choose_test(truth.worlds[i], runs[i].run, options.plan.loss_tolerance);
     const RunContext context{runs[i], truth.worlds[i], options.plan, course,
                              step,    features,        locate};
-    add_unknown(checked.findings, tell(course, step, judge_world(context)));
+    add_unknown(checked.findings, tell(course, step, judge_world(context), options.untouched));
     add_unjudged(context, checked.unjudged);
     if (!checked.timeline && !checked.findings.empty() && context.world() > 1) {
       checked.timeline = timeline_of(context.run());

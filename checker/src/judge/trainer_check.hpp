@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ struct TrainerCheckOptions {
   const Plan& plan;                ///< what it is asked to do
   std::filesystem::path folder;    ///< an empty one, for what the runs leave behind
   std::string device;              ///< "cpu", "cuda"
+  std::set<int> untouched;         ///< TODOs at whose places the code is the given one
   const Box* box = nullptr;        ///< where all is shut in that comes from the program, if it is
   ForkServers* servers = nullptr;  ///< of programs that can serve, if there are any
   std::function<void(std::string_view)> on_stage;

@@ -10,6 +10,7 @@
 #include <list>
 #include <set>
 
+#include "console/terminal.hpp"
 #include "process/lines.hpp"
 #include "process/signals.hpp"
 #include "process/strays.hpp"
@@ -32,8 +33,8 @@ class Group {
  public:
   explicit Group(const RankOptions& options) : options_(options) {}
 
-  void start(const Command& command, LineCutter output, LineCutter error) {
-    ranks_.push_back({spawn(command, options_.wiring), std::move(output), std::move(error)});
+  void start(const Command& command, Wiring wiring, LineCutter output, LineCutter error) {
+    ranks_.push_back({spawn(command, wiring), std::move(output), std::move(error)});
   }
 
   bool running() const { return std::ranges::any_of(ranks_, &Rank::running); }
@@ -218,7 +219,9 @@ class Groups {
   void start(Group& group, const std::vector<Command>& commands) {
     for (const auto& command : commands) {
       const size_t number = started_++;
-      group.start(command, cutter(group, number, false), cutter(group, number, true));
+      auto wiring = options_.wiring;
+      if (options_.first_draws && number == 0) wiring.pipe_error = false;
+      group.start(command, wiring, cutter(group, number, false), cutter(group, number, true));
       if (options_.on_start) options_.on_start(number, group.ranks().back().process.pid);
     }
   }
@@ -241,7 +244,8 @@ class Groups {
       });
     }
     const int descriptor = is_error ? STDERR_FILENO : STDOUT_FILENO;
-    const auto label = count_ > 1 ? rank_label(number, count_, descriptor) : "";
+    auto label = count_ > 1 ? rank_label(number, count_, descriptor) : "";
+    if (options_.first_draws && console::can_draw(descriptor)) label.insert(0, "\r\x1b[K");
     return LineCutter([=, this](std::string_view line) {
       if (output_closed_ || write_line(descriptor, label, line)) return;
       output_closed_ = true;

@@ -13,6 +13,9 @@ namespace checker {
 
 struct RankOptions {
   Wiring wiring;
+  /// The first rank draws its progress bar on our own standard error, a terminal: it is not piped,
+  /// and lines of the ranks wipe the bar off first.
+  bool first_draws = false;
   /// How long the others have between SIGTERM and SIGKILL when one rank has failed.
   std::chrono::milliseconds grace{3000};
   /// Takes each line; false: nobody wants more, end the run. Not given: the line goes to our own

@@ -13,4 +13,8 @@ namespace checker {
 std::vector<std::string> step_diff(const Project& project, const Course& course, const Step& step,
                                    const Look& look);
 
+/// The same for one TODO: what it changes in the original file, once the step's earlier ones are
+/// done.
+std::vector<std::string> todo_diff(const Course& course, const Todo& todo, const Look& look);
+
 }  // namespace checker

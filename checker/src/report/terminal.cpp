@@ -42,18 +42,6 @@ void append_block(std::vector<std::string>& lines, const std::vector<std::string
   append(lines, block);
 }
 
-// Everything about the finding that is to be mended first.
-std::vector<std::string> whole_finding(const Finding& finding, const Look& look) {
-  std::vector<std::string> lines = paragraphs(finding.what, detail, look);
-  for (auto& line : lines) line = look.styled(Style::bold, line);
-  append_block(lines, paragraphs(finding.why, detail, look));
-  std::vector<std::string> evidence;
-  for (const auto& line : finding.evidence) append(evidence, hanging_line(line, detail, look));
-  append_block(lines, evidence);
-  if (!finding.where.empty()) append_block(lines, hanging_line(finding.where, detail, look));
-  return lines;
-}
-
 std::vector<std::string> short_finding(const Finding& finding, const Look& look) {
   const std::string where = finding.where.empty() ? "" : " (" + finding.where + ")";
   return paragraphs(finding.what + where, detail, look);
@@ -78,12 +66,36 @@ void append_verdict(std::vector<std::string>& lines, const Verdict& verdict, con
   const bool last = &verdict == &report.verdicts.back();
   for (const auto& finding : verdict.findings) {
     const bool first = &finding == report.first_finding();
-    append(lines, first ? whole_finding(finding, look) : short_finding(finding, look));
+    append(lines, first ? finding_lines(finding, detail, look) : short_finding(finding, look));
     if (first && (!last || &finding != &verdict.findings.back())) lines.emplace_back();
   }
 }
 
+std::vector<std::string> after_the_last(const Look& look) {
+  const auto bold = [&](const char* text) { return look.styled(Style::bold, text); };
+  return {
+      "All TODOs of the course are done. What you can do now:",
+      "  " + bold("./workbook challenge") + "            all of it again, without TODOs",
+      "  " + bold("./workbook quiz") + "                 predict what programs do",
+      "  " + bold("./workbook watch collectives") + "    the exercises beside the steps",
+      "  " + bold(kExperiments) + "                 experiments, with what to look for",
+      "  " + bold("./workbook bench scaling") + "        the batch size against the loss, measured",
+      "  " + bold("./workbook slides") + "               deck 7: what comes beyond this course",
+      "  " + bold("./workbook pack") + "                 hand your work in"};
+}
+
 }  // namespace
+
+std::vector<std::string> finding_lines(const Finding& finding, size_t indent, const Look& look) {
+  std::vector<std::string> lines = paragraphs(finding.what, indent, look);
+  for (auto& line : lines) line = look.styled(Style::bold, line);
+  append_block(lines, paragraphs(finding.why, indent, look));
+  std::vector<std::string> evidence;
+  for (const auto& line : finding.evidence) append(evidence, hanging_line(line, indent, look));
+  append_block(lines, evidence);
+  if (!finding.where.empty()) append_block(lines, hanging_line(finding.where, indent, look));
+  return lines;
+}
 
 std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
                                     const Look& look) {
@@ -125,7 +137,7 @@ std::vector<std::string> report_lines(const Report& report, const Course& course
 
 std::vector<std::string> next_lines(const Course& course, std::optional<int> todo, const Look& look,
                                     const Step* program) {
-  if (!todo) return {"All TODOs of the course are done."};
+  if (!todo) return after_the_last(look);
   const auto& next = course.todos.at(*todo);
   const auto number = label_of_todo(*todo);
   // What an earlier step left to do stands ready-made, without its text, in a later one.

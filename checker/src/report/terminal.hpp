@@ -14,9 +14,15 @@ namespace checker {
 /// was not checked. If the program does not compile: the compiler's first error and nothing else.
 std::vector<std::string> report_lines(const Report& report, const Course& course, const Look& look);
 
+/// Everything about a finding, set in by so many blanks.
+std::vector<std::string> finding_lines(const Finding& finding, size_t indent, const Look& look);
+
 /// One TODO: its mark, number and title, and a note behind them or, if there is no room, beneath.
 std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
                                     const Look& look);
+
+/// Where experiments stand, with what to look for.
+constexpr const char* kExperiments = "steps/README.md";
 
 /// What to do next: this TODO, its file, and how to get a hint. None: all are done. `program`: the
 /// step in whose program it is to be mended; else its own.

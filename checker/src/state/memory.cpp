@@ -1,5 +1,7 @@
 #include "state/memory.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -47,6 +49,11 @@ std::optional<json> read_memory(const Project& project, std::string& remark) {
   return empty_memory();
 }
 
+void write_memory(const Project& project, const json& memory) {
+  write_file(memory_file(project),
+             memory.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+}
+
 std::string text_in(const json& entry, const char* key) {
   const auto value = entry.find(key);
   return value != entry.end() && value->is_string() ? value->get<std::string>() : "";
@@ -73,6 +80,30 @@ std::map<int, Verdict> own_verdicts(const Step& step, const Report& report) {
   return verdicts;
 }
 
+// It matters less than what was asked for.
+void write_if_possible(const Project& project, const json& memory) {
+  try {
+    write_memory(project, memory);
+  } catch (const Error&) {
+    return;
+  }
+}
+
+constexpr std::array<const char*, 4> names_of_help{"none", "hint", "shape", "answer"};
+
+// What is noted under this name; an empty object if there is nothing of use.
+json object_in(const json& memory, const char* name) {
+  const auto found = memory.find(name);
+  return found != memory.end() && found->is_object() ? *found : json::object();
+}
+
+Help help_of(const json& help, const std::string& key) {
+  const auto name = text_in(help, key.c_str());
+  const auto found = std::ranges::find(names_of_help, name);
+  return found == names_of_help.end() ? Help::none
+                                      : static_cast<Help>(found - names_of_help.begin());
+}
+
 }  // namespace
 
 Memory recall(const Project& project) {
@@ -87,6 +118,14 @@ Memory recall(const Project& project) {
     if (!state) continue;
     memory.todos[*number] = {*state, text_in(entry, "file"), text_in(entry, "fingerprint"),
                              text_in(entry, "reason")};
+  }
+  const auto help = object_in(*read, "help");
+  for (const auto& [key, ignored] : help.items()) {
+    if (const auto number = number_in(key)) memory.help[*number] = help_of(help, key);
+  }
+  const auto quiz = object_in(*read, "quiz");
+  for (const auto& [name, right] : quiz.items()) {
+    if (right.is_boolean()) memory.quiz[name] = right.get<bool>();
   }
   return memory;
 }
@@ -106,12 +145,35 @@ std::string remember(const Project& project, const Course& course, const Report&
     if (!verdict.reason.empty()) entry["reason"] = verdict.reason;
   }
   try {
-    write_file(memory_file(project),
-               memory->dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    write_memory(project, *memory);
   } catch (const Error& error) {
     remark = std::string(error.what()) + " The verdict is not remembered.";
   }
   return remark;
+}
+
+void remember_help(const Project& project, const std::vector<int>& todos, Help help) {
+  std::string ignored;
+  auto memory = read_memory(project, ignored);
+  if (!memory) return;
+  auto noted = object_in(*memory, "help");
+  for (const int todo : todos) {
+    const auto key = std::to_string(todo);
+    if (help_of(noted, key) < help) noted[key] = names_of_help.at(static_cast<size_t>(help));
+  }
+  if (noted == object_in(*memory, "help")) return;
+  (*memory)["help"] = noted;
+  write_if_possible(project, *memory);
+}
+
+void remember_answer(const Project& project, const std::string& question, bool right) {
+  std::string ignored;
+  auto memory = read_memory(project, ignored);
+  if (!memory) return;
+  auto noted = object_in(*memory, "quiz");
+  noted[question] = right;
+  (*memory)["quiz"] = noted;
+  write_if_possible(project, *memory);
 }
 
 void follow(const Project& project, const std::string& file, const std::string& old_fingerprint,
@@ -123,8 +185,7 @@ void follow(const Project& project, const std::string& file, const std::string& 
     if (!entry.is_object() || text_in(entry, "file") != file) continue;
     if (text_in(entry, "fingerprint") == old_fingerprint) entry["fingerprint"] = new_fingerprint;
   }
-  write_file(memory_file(project),
-             memory->dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  write_memory(project, *memory);
 }
 
 }  // namespace checker

@@ -52,6 +52,11 @@ std::optional<int> next_todo(const Standings& all, int after) {
   return calls ? calls : first([](const TodoStatus& standing) { return !standing.done(); });
 }
 
+std::vector<int> undone(std::vector<int> todos, const Standings& all) {
+  std::erase_if(todos, [&](int todo) { return all.at(todo).done(); });
+  return todos;
+}
+
 size_t count_done(const Standings& all, const std::vector<int>& todos) {
   return static_cast<size_t>(
       std::ranges::count_if(todos, [&](int todo) { return all.at(todo).done(); }));

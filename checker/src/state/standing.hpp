@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "state/memory.hpp"
 
@@ -26,6 +27,9 @@ Standings standings(const Project& project, const Course& course, const Memory& 
 /// The first TODO to work on; if all that are left wait for something, the first of these; none if
 /// all are done. `after`: search from the TODO behind this one, and from the first one then.
 std::optional<int> next_todo(const Standings& all, int after = 0);
+
+/// Those of these TODOs that are not done.
+std::vector<int> undone(std::vector<int> todos, const Standings& all);
 
 /// How many of these TODOs are done.
 size_t count_done(const Standings& all, const std::vector<int>& todos);

@@ -138,7 +138,17 @@ class CheckCall {
     if (mend) return say(next_lines(course_, mend, look_, &step));
     const auto next = next_todo(all, step.todos.back());
     if (!next && step.is_beside()) return terminal::say("All exercises of this chapter are done.");
+    if (next && !step.is_beside() && chapter_is_done(step, all)) {
+      terminal::say("The chapter " + step.chapter +
+                    " is done. Experiments that follow from it: " + kExperiments);
+    }
     say(next_lines(course_, next, look_));
+  }
+
+  bool chapter_is_done(const Step& one, const Standings& all) const {
+    return std::ranges::all_of(course_.steps, [&](const Step& step) {
+      return step.chapter != one.chapter || count_done(all, step.todos) == step.todos.size();
+    });
   }
 
   static void say(const std::vector<std::string>& lines) {

@@ -12,16 +12,29 @@ int run_diff(const Project& project, const Arguments& arguments) {
       "./workbook diff", "Shows the solution: what differs between your file and the reference.\n");
   options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
-  const auto parsed = parse(options, "NN",
-                            "Comments and empty lines make no difference. There are other correct "
-                            "ways: what differs\nneed not be wrong. ./workbook check judges.",
+  const auto parsed = parse(options, "n | NN",
+                            "\"8\" is a TODO: only its lines, in the original file. \"08\" or "
+                            "\"step 8\" is a whole step,\nbeside your file. Comments and empty "
+                            "lines make no difference. There are other correct\nways: what differs "
+                            "need not be wrong. ./workbook check judges.",
                             arguments);
   if (!parsed) return 0;
-  if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook diff 02.");
+  if (!parsed->count("step")) {
+    throw UsageError(
+        "Of what? For example: ./workbook diff 8 of TODO 8, ./workbook diff 02 of step 02.");
+  }
 
   const auto course = load_course(project.chapters());
-  const auto& step = named_step(course, (*parsed)["step"].as<std::vector<std::string>>());
-  for (const auto& line : step_diff(project, course, step, present_look())) terminal::say(line);
+  const auto [step, todo] =
+      named(course, (*parsed)["step"].as<std::vector<std::string>>(), Bare::todo);
+  const auto look = present_look();
+  const bool of_one = todo && !step->is_beside();
+  for (const auto& line :
+       of_one ? todo_diff(course, *todo, look) : step_diff(project, course, *step, look)) {
+    terminal::say(line);
+  }
+  const std::vector<int> shown = of_one ? std::vector<int>{todo->number} : step->todos;
+  remember_help(project, undone(shown, present_standings(project, course)), Help::answer);
   return 0;
 }
 

@@ -11,17 +11,20 @@ namespace checker {
 
 namespace {
 
-constexpr std::array<Verb, 29> table{
+constexpr std::array<Verb, 31> table{
     {{"start", "set everything up, train the first step and say what to do next", run_start},
      {"watch", "judge a step again whenever you save it", run_watch},
      {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
      {"hint", "give a hint on one TODO", run_hint},
      {"slides", "build and serve the slides, or open the one about a TODO", run_slides},
-     {"diff", "show the solution: what differs from your file", run_diff},
-     {"reset", "write a step as it was given, and keep your file beside it", run_reset},
+     {"diff", "show the answer to a TODO, or how your file differs from the solution", run_diff},
+     {"reset", "restore the original step and save yours, or bring yours back", run_reset},
      {"upgrade", "take the newest version of the course, and keep your edits", run_upgrade},
      {"list", "show the steps and how their TODOs stand", run_list},
      {"progress", "show how far you are", run_progress},
+     {"quiz", "predict what programs do, and see them run", run_quiz},
+     {"challenge", "hand out the serial trainer without TODOs, and judge what you make of it",
+      run_challenge},
      {"run", "build one step and run its ranks on this machine", run_step},
      {"monitor", "show what a run did and used, and what limits it", run_monitor},
      {"data", "fetch real data sets for the tasks, or list them", run_data},

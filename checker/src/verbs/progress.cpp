@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "report/hint.hpp"
 #include "report/terminal.hpp"
 #include "support/text.hpp"
 #include "terminal/terminal.hpp"
@@ -74,6 +75,9 @@ int run_progress(const Project& project, const Arguments& arguments) {
     terminal::say(step_line(step, all, names, cells, look));
   }
   terminal::say("");
+  const auto help = help_lines(course, recall(project).help, look);
+  for (const auto& line : help) terminal::say(line);
+  if (!help.empty()) terminal::say("");
   for (const auto& line : next_lines(course, next_todo(all), look)) terminal::say(line);
   return 0;
 }

@@ -1,3 +1,8 @@
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "console/terminal.hpp"
 #include "course/programs.hpp"
 #include "process/build.hpp"
 #include "process/task_module.hpp"
@@ -8,6 +13,7 @@
 #include "terminal/terminal.hpp"
 #include "verbs/arguments.hpp"
 #include "verbs/options.hpp"
+#include "verbs/todos.hpp"
 
 namespace checker {
 
@@ -21,6 +27,35 @@ Arguments monitored(const Arguments& given) {
   return all;
 }
 
+// The command line as it was probably meant, where an option of the trainer stands among ours.
+std::string with_dashes(const Arguments& own) {
+  Arguments ours, trainers;
+  for (size_t i = 0; i < own.size(); ++i) {
+    const auto name = own[i].substr(0, own[i].find('='));
+    const bool known = name == "--solution" || name == "--no-build" || name == "--world";
+    if (known || (!own[i].starts_with("-") && trainers.empty())) {
+      ours.push_back(own[i]);
+      if (own[i] == "--world" && i + 1 < own.size()) ours.push_back(own[++i]);
+    } else {
+      trainers.push_back(own[i]);
+    }
+  }
+  return "./workbook run " + join(ours, " ") + " -- " + join(trainers, " ");
+}
+
+std::optional<cxxopts::ParseResult> parse_run(const cxxopts::Options& options,
+                                              const Arguments& own) try {
+  return parse(options, "NN [--solution] [--world N] [-- trainer options]",
+               "What follows -- goes to the trainer; for its options say\n"
+               "./workbook run 01 -- --help\n"
+               "./workbook monitor NN shows the run; -- --monitor=false records none.",
+               own);
+} catch (const UsageError& error) {
+  const std::string what = error.what();
+  if (what.find("does not exist") == what.npos) throw;
+  throw UsageError(what + " Options of the trainer stand behind --: " + with_dashes(own) + ".");
+}
+
 }  // namespace
 
 int run_step(const Project& project, const Arguments& arguments) {
@@ -29,21 +64,17 @@ int run_step(const Project& project, const Arguments& arguments) {
   options.add_options()("solution", "Run the reference instead of your own program")(
       "no-build", "Build nothing, as on a compute node without a compiler")(
       "world", "Number of ranks", cxxopts::value<size_t>()->default_value("1"), "N");
-  options.add_options("hidden")("step", "", cxxopts::value<std::string>());
+  options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
   const auto split = split_at_dashes(arguments);
-  const auto parsed = parse(options, "NN [--solution] [--world N] [-- trainer options]",
-                            "What follows -- goes to the trainer; for its options say\n"
-                            "./workbook run 01 -- --help\n"
-                            "./workbook monitor NN shows the run; -- --monitor=false records none.",
-                            split.own);
+  const auto parsed = parse_run(options, split.own);
   if (!parsed) return 0;
   if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook run 02.");
   const auto world_size = (*parsed)["world"].as<size_t>();
   if (world_size < 1 || world_size > 64) throw UsageError("--world must lie between 1 and 64.");
 
   const auto course = load_course(project.chapters());
-  const auto& step = course.step((*parsed)["step"].as<std::string>());
+  const auto& step = named_step(course, (*parsed)["step"].as<std::vector<std::string>>());
   const auto program = find_program(project, step, parsed->count("solution") > 0);
   if (!parsed->count("no-build")) {
     auto targets = targets_of_task(project, split.passed_on);
@@ -65,6 +96,8 @@ int run_step(const Project& project, const Arguments& arguments) {
   RankOptions ranks;
   // A single rank gets the terminal itself, and draws its progress bar there.
   if (world_size == 1) ranks.wiring = {.pipe_output = false, .pipe_error = false};
+  // Of several, the first one draws it, and what the others say comes line by line.
+  ranks.first_draws = trains && world_size > 1 && console::can_draw(STDERR_FILENO);
   const auto result = run_ranks(rank_commands(run), ranks);
   // A single rank that ends by itself has said why.
   const bool said = world_size == 1 && result.first_failed && !result.ranks[0].exit.signal;

@@ -120,7 +120,7 @@ int run_slides(const Project& project, const Arguments& arguments) {
   if (!parsed->count("words") || parsed->count("refresh")) return run_builder(project, arguments);
   const auto course = load_course(project.chapters());
   const auto words = (*parsed)["words"].as<std::vector<std::string>>();
-  const auto& todo = *named_todo(course, words, true);
+  const auto& todo = named_todo(course, words, present_standings(project, course));
   if (is_exercise(todo.number)) {
     const auto label = label_of_todo(todo.number);
     throw UsageError("The exercise " + label + " has no slide. Fix: ./workbook hint " + label +

@@ -75,8 +75,12 @@ void say_what_is_next(const Project& project, const Course& course, const Progra
   terminal::say("");
   terminal::say("Next is TODO " + std::to_string(todo.number) + ", " + todo.title + ":");
   terminal::say("  read   " + bold(first_program(course)) + ", the program that just ran");
+  terminal::say("  learn  " + bold("./workbook slides --handout") +
+                ", the course as a text to read");
   terminal::say("  edit   " + bold(course.file_of(todo).string()) + ", where it says TODO " +
                 std::to_string(todo.number));
+  terminal::say(
+      "         with clangd, an editor completes and explains: it finds build/ by itself");
   terminal::say("  run    " + bold(step.run));
   terminal::say("  judge  " + bold("./workbook watch") + ", which looks at it whenever you save");
 }

@@ -15,6 +15,7 @@
 #include "support/text.hpp"
 #include "terminal/terminal.hpp"
 #include "verbs/options.hpp"
+#include "verbs/todos.hpp"
 
 namespace checker {
 
@@ -103,7 +104,7 @@ int run_submit(const Project& project, const Arguments& arguments) {
       "no-build", "Do not build the program first")("no-follow", "Only submit")(
       "sbatch", "Options of sbatch's, over those in the script",
       cxxopts::value<std::vector<std::string>>(), "OPTION,...");
-  options.add_options("hidden")("step", "", cxxopts::value<std::string>());
+  options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
   const auto split = split_at_dashes(arguments);
   const auto parsed =
@@ -115,7 +116,7 @@ int run_submit(const Project& project, const Arguments& arguments) {
   if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook submit 07.");
 
   const auto course = load_course(project.chapters());
-  const auto& step = course.step((*parsed)["step"].as<std::string>());
+  const auto& step = named_step(course, (*parsed)["step"].as<std::vector<std::string>>());
   const bool solution = parsed->count("solution") > 0;
   const auto script = job_script(course, step, solution);
   if (!parsed->count("no-build")) {

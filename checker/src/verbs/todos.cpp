@@ -25,27 +25,46 @@ std::string numbers_of(const Course& course) {
   return runs.empty() ? last : join(runs, ", ") + " and " + last;
 }
 
-}  // namespace
-
-const Todo* named_todo(const Course& course, const Arguments& words, bool plain) {
-  auto text = join(words, "");
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const bool says_todo = text.starts_with("todo");
-  if (!says_todo && !plain) return nullptr;
-  const auto label = says_todo ? text.substr(4) : text;
+Named of_todo(const Course& course, const std::string& label) {
   const auto number = todo_labelled(label);
   const auto found = number ? course.todos.find(*number) : course.todos.end();
-  if (found != course.todos.end()) return &found->second;
+  if (found != course.todos.end()) return {&course.step(found->second.step), &found->second};
   if (course.todos.empty()) throw UsageError("This course has no TODOs.");
   throw UsageError("There is no TODO " + (label.empty() ? "without a number" : label) +
                    ". They are TODO " + numbers_of(course) + ".");
 }
 
-const Step& named_step(const Course& course, const Arguments& words) {
-  if (const auto* todo = named_todo(course, words, false)) return course.step(todo->step);
+}  // namespace
+
+Named named(const Course& course, const Arguments& words, Bare bare) {
+  auto text = join(words, "");
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (text.starts_with("todo")) return of_todo(course, text.substr(4));
+  if (text.starts_with("step")) return {&course.step(text.substr(4)), nullptr};
   if (words.size() > 1) throw UsageError("\"" + words[1] + "\" is one argument too many.");
-  return course.step(words.front());
+  if (bare == Bare::todo && !text.starts_with('0') && todo_labelled(text)) {
+    return of_todo(course, text);
+  }
+  const auto& step = course.step(words.front());
+  const bool both = step.is_beside() && !step.todos.empty();
+  return {&step, both ? &course.todos.at(step.todos.front()) : nullptr};
+}
+
+const Step& named_step(const Course& course, const Arguments& words) {
+  return *named(course, words, Bare::step).step;
+}
+
+const Todo& named_todo(const Course& course, const Arguments& words, const Standings& all) {
+  const auto [step, todo] = named(course, words, Bare::todo);
+  if (todo) return *todo;
+  if (step->todos.empty()) {
+    throw UsageError("Step " + step->name + " has no TODOs. Which TODO? They are TODO " +
+                     numbers_of(course) + ".");
+  }
+  const auto next =
+      std::ranges::find_if(step->todos, [&](int number) { return all.at(number).needs_work(); });
+  return course.todos.at(next == step->todos.end() ? step->todos.front() : *next);
 }
 
 std::vector<const Step*> steps_of_named_chapter(const Course& course, const Arguments& words) {

@@ -6,14 +6,25 @@
 
 namespace checker {
 
-/// The TODO that the words name: "TODO 5", "todo5", "TODO C4"; "5" and "c4" too if `plain`. Null if
-/// they name no
-/// TODO. Throws UsageError for a TODO that the course lacks.
-const Todo* named_todo(const Course& course, const Arguments& words, bool plain);
+/// What words name: a TODO and its step, or a step alone.
+struct Named {
+  const Step* step = nullptr;
+  const Todo* todo = nullptr;  ///< null: only the step was named
+};
 
-/// The step that the words name: "3", "03", "03_sampler", or the one that holds "TODO 5". Throws
-/// UsageError.
+/// What a number alone means. "TODO 5", "todo5" and "TODO C4" are a TODO in either case; "step 5",
+/// "05" and "03_sampler" a step; "c4" is both.
+enum class Bare { step, todo };
+
+/// Throws UsageError for what the course lacks.
+Named named(const Course& course, const Arguments& words, Bare bare);
+
+/// The step that the words name, or the one that holds the TODO that they name. A number alone is
+/// a step. Throws UsageError.
 const Step& named_step(const Course& course, const Arguments& words);
+/// The TODO that the words name; of a step the first one that is to be worked on, else its first. A
+/// number alone is a TODO. Throws UsageError, also for a step without TODOs.
+const Todo& named_todo(const Course& course, const Arguments& words, const Standings& all);
 
 /// The steps of the chapter that the words name, in order; none if they name no chapter.
 std::vector<const Step*> steps_of_named_chapter(const Course& course, const Arguments& words);

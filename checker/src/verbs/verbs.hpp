@@ -17,6 +17,8 @@ int run_start(const Project& project, const Arguments& arguments);
 int run_watch(const Project& project, const Arguments& arguments);
 int run_check(const Project& project, const Arguments& arguments);
 int run_hint(const Project& project, const Arguments& arguments);
+int run_quiz(const Project& project, const Arguments& arguments);
+int run_challenge(const Project& project, const Arguments& arguments);
 int run_slides(const Project& project, const Arguments& arguments);
 int run_diff(const Project& project, const Arguments& arguments);
 int run_reset(const Project& project, const Arguments& arguments);

@@ -117,6 +117,14 @@ std::vector<Sample> chosen_samples(const cxxopts::ParseResult& parsed,
   return samples;
 }
 
+// The file in which its TODO is done; all of them, if it is about none.
+std::string edited_text(const Course& course, const Sample& sample) {
+  if (sample.todo == 0) return sample.text();
+  const auto& file = course.source_of(course.todos.at(sample.todo)).name;
+  const auto found = std::ranges::find(sample.files, file, &NamedText::name);
+  return found == sample.files.end() ? sample.text() : found->text;
+}
+
 cxxopts::Options verify_command() {
   cxxopts::Options options(
       "./workbook verify",
@@ -268,7 +276,7 @@ int run_verify(const Project& project, const Arguments& arguments) {
   }
   if (parsed->count("print")) {
     for (const auto& sample : samples) {
-      if (sample.form == Form::solution) std::fputs(sample.text().c_str(), stdout);
+      if (sample.form == Form::solution) std::fputs(edited_text(course, sample).c_str(), stdout);
     }
     return 0;
   }

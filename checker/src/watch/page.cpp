@@ -43,8 +43,11 @@ std::vector<std::string> pane_lines(const View& view, const Project& project, co
     case Pane::verdict:
       break;
     case Pane::hint:
+      return hint_lines(course, todo_in_hand(view, course), HintPart::hint, look);
+    case Pane::shape:
+      return hint_lines(course, todo_in_hand(view, course), HintPart::shape, look);
     case Pane::explanation:
-      return hint_lines(course, todo_in_hand(view, course), view.pane == Pane::explanation, look);
+      return hint_lines(course, todo_in_hand(view, course), HintPart::explanation, look);
     case Pane::solution:
       try {
         return step_diff(project, course, *view.step, look);
@@ -87,7 +90,7 @@ std::string key_line(const View& view, const Look& look) {
   const auto key = [&](const char* letter, bool shown, const char* what) {
     return look.styled(Style::bold, letter) + " " + (shown ? "verdict" : what);
   };
-  const auto more = view.pane == Pane::hint ? "more" : "hint";
+  const auto more = view.pane == Pane::hint ? "shape" : view.pane == Pane::shape ? "more" : "hint";
   return key("h", view.pane == Pane::explanation, more) + "   " +
          key("d", view.pane == Pane::solution, "diff") + "   " + key("n", false, "next") + "   " +
          key("p", false, "previous") + "   " + key("r", false, "again") + "   " +

@@ -11,7 +11,7 @@
 
 namespace checker {
 
-enum class Pane { verdict, hint, explanation, solution };
+enum class Pane { verdict, hint, shape, explanation, solution };
 
 /// What is known just now, and which part of it is to be seen.
 struct View {

@@ -144,11 +144,11 @@ class Watch {
     view_.remark.clear();
     switch (key) {
       case 'h':
-        return show(view_.pane == Pane::hint          ? Pane::explanation
-                    : view_.pane == Pane::explanation ? Pane::verdict
-                                                      : Pane::hint);
+        return help_more();
       case 'd':
-        return show(view_.pane == Pane::solution ? Pane::verdict : Pane::solution);
+        if (view_.pane == Pane::solution) return show(Pane::verdict);
+        remember_help(project_, not_done(), Help::answer);
+        return show(Pane::solution);
       case ' ':
         ++view_.page;
         return;
@@ -161,6 +161,28 @@ class Watch {
       default:
         return;
     }
+  }
+
+  // From the verdict to the hint, the shape of the code, what is behind it, and back.
+  void help_more() {
+    const int todo = todo_in_hand(view_, course_).number;
+    switch (view_.pane) {
+      case Pane::verdict:
+      case Pane::solution:
+        remember_help(project_, {todo}, Help::hint);
+        return show(Pane::hint);
+      case Pane::hint:
+        remember_help(project_, {todo}, Help::shape);
+        return show(Pane::shape);
+      case Pane::shape:
+        return show(Pane::explanation);
+      case Pane::explanation:
+        return show(Pane::verdict);
+    }
+  }
+
+  std::vector<int> not_done() const {
+    return undone(view_.step->todos, standings(project_, course_, recall(project_)));
   }
 
   void show(Pane pane) {

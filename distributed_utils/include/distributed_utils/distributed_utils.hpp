@@ -11,6 +11,7 @@
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/fsdp.hpp"
 #include "distributed_utils/grad_scaler.hpp"
+#include "distributed_utils/gradient_hook.hpp"
 #include "distributed_utils/launch.hpp"
 #include "distributed_utils/mesh.hpp"
 #include "distributed_utils/no_sync.hpp"

@@ -70,6 +70,33 @@ function(run_ranks title device)
 endfunction()
 
 run_ranks("CPU" cpu)
+
+# Trained on three ranks and resumed on two, the model is the one that a single rank trains.
+function(train ranks folder steps)
+  set(commands)
+  foreach(rank RANGE 1 ${ranks})
+    math(EXPR number "${ranks} - ${rank}")
+    list(APPEND commands COMMAND ${environment} RANK=${number} LOCAL_RANK=${number} WORLD_SIZE=${ranks}
+      LOCAL_WORLD_SIZE=${ranks} "INIT_METHOD=file://${WORK}/${folder}-${steps}.store"
+      "${WORK}/build/sharded" "${WORK}/${folder}" cpu ${steps})
+  endforeach()
+  list(POP_FRONT commands)
+  run("sharded, ${ranks} ranks, to step ${steps}" ${commands})
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+train(1 alone 6)
+if(NOT output MATCHES "step 3: loss [0-9.]+\nstep 4: loss ([0-9.]+)\nstep 5: loss [0-9.]+\nstep 6: loss ([0-9.]+)")
+  message(FATAL_ERROR "sharded, one rank: ${output}")
+endif()
+set(expected "step 4: loss ${CMAKE_MATCH_1}" "step 6: loss ${CMAKE_MATCH_2}")
+train(3 resumed 3)
+train(2 resumed 6)
+foreach(line IN LISTS expected)
+  if(NOT output MATCHES "^step 4" OR NOT output MATCHES "${line}")
+    message(FATAL_ERROR "sharded, resumed on two ranks: no '${line}' in\n${output}")
+  endif()
+endforeach()
 if(CUDA)
   file(GLOB gpus "/dev/nvidia[0-9]*")
   list(LENGTH gpus count)

@@ -12,7 +12,8 @@ namespace tasks {
 /// Counts optimizer steps and draws a bar on stderr, only if that is a terminal and only on rank 0
 /// of the default process group. Reads a loss from the device only when it redraws (a few times a
 /// second), so that it never makes a GPU wait at every step. The bar is gone after each epoch's
-/// last step, so that what a trainer then prints has the line to itself.
+/// last step, so that what a trainer then prints has the line to itself. Where there is no bar or
+/// more than one rank, rank 0 first says how many ranks there are, on stderr.
 class Progress {
  public:
   /// train_size: samples of the training split, of all ranks together. Throws Error if they do not
@@ -53,6 +54,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void say_the_plan(int64_t batch_size) const;
   void count(int64_t steps);
   void measure(Clock::time_point now, int64_t targets);
   void draw(const Loss& loss);

@@ -130,12 +130,12 @@ void record_completed(CallId call, bool failed, uint64_t on_gpu) {
   if (monitoring::wants_details()) monitoring::record_one(Kind::completed, record);
 }
 
-void record_waited(CallId call, bool done) {
+void record_waited(CallId call, uint32_t done) {
   if (!recording::enabled()) return;
   recording::record_one(Kind::waited, WaitedRecord{.sequence = call.sequence,
                                                    .products = products_begun(),
                                                    .group = call.group,
-                                                   .done = done ? 1U : 0U});
+                                                   .done = done});
 }
 
 void record_shutdown(uint32_t group) {

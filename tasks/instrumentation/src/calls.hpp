@@ -47,7 +47,7 @@ CallId record_issued(RecordedGroup& group, const RecordedCall& call,
 void record_completed(CallId call, bool failed, uint64_t on_gpu = 0);
 
 /// Writes that the program waits for a collective, or that it has waited.
-void record_waited(CallId call, bool done);
+void record_waited(CallId call, uint32_t done);
 
 /// Writes the record of a group's being shut down.
 void record_shutdown(uint32_t group);

@@ -225,6 +225,28 @@ TEST(Recording, SeesWhenACallIsWaitedForAndWhatIsComputedMeanwhile) {
       kRecording);
 }
 
+// Who asks until a call has ended has waited. Who takes its future may wait for that, unseen.
+TEST(Recording, SeesOtherWaysToWait) {
+  ranks::run(
+      2,
+      [] {
+        const auto path = make_log();
+        setup();
+        std::vector<at::Tensor> tensors = {torch::ones({5})};
+        const auto asked = world_group()->allreduce(tensors);
+        while (!asked->isCompleted()) std::this_thread::yield();
+        world_group()->allreduce(tensors)->getFuture()->wait();
+        const Log log = read_log(path);
+        const auto waits = log.of(Kind::waited);
+        ASSERT_EQ(waits.size(), 2U);
+        EXPECT_EQ(waits[0].as<WaitedRecord>().sequence, 0U);
+        EXPECT_EQ(waits[0].as<WaitedRecord>().done, 1U);
+        EXPECT_EQ(waits[1].as<WaitedRecord>().sequence, 1U);
+        EXPECT_EQ(waits[1].as<WaitedRecord>().done, kFutureTaken);
+      },
+      kRecording);
+}
+
 TEST(Recording, SendAndReceiveNameTheOtherRankAndTheTag) {
   ranks::run(
       2,

@@ -110,6 +110,31 @@ TEST_F(SignalsTask, IsLearnedUpToTheBestPossible) {
   EXPECT_GT(score.metric("accuracy"), 0.7);
 }
 
+// A buffer that no gradient changes: ranks that share no buffers compute differently with it.
+TEST_F(SignalsTask, MayHavePositionsThatAreDrawnWithTheWeights) {
+  const std::string yaml = "train_signals: 10\nevaluation_signals: 5\n";
+  const auto positions_of = [&](const std::string& size, uint64_t seed) {
+    torch::manual_seed(seed);
+    const auto buffers = task(yaml + "positions: " + size + "\n")->make_model()->named_buffers();
+    const auto* found = buffers.find("positions");
+    return found ? *found : torch::Tensor();
+  };
+  EXPECT_FALSE(positions_of("0", 1).defined());
+  const auto drawn = positions_of("0.5", 1);
+  EXPECT_EQ(drawn.sizes(), torch::IntArrayRef({32}));
+  EXPECT_FALSE(drawn.requires_grad());
+  EXPECT_TRUE(torch::equal(drawn, positions_of("0.5", 1)));
+  EXPECT_FALSE(torch::equal(drawn, positions_of("0.5", 2)));
+  EXPECT_TRUE(torch::allclose(2 * drawn, positions_of("1", 1)));
+
+  const auto signals = task(yaml + "positions: 1\n");
+  const auto model = signals->make_model();
+  const auto batch = signals->dataset("train").get_batch({0, 1});
+  const auto before = model->forward(batch.input);
+  model->named_buffers()["positions"].zero_();
+  EXPECT_FALSE(torch::allclose(before, model->forward(batch.input)));
+}
+
 TEST_F(SignalsTask, NamesADamagedFile) {
   const auto yaml = "train_signals: 10\nevaluation_signals: 5\n";
   task(yaml);

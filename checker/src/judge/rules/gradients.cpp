@@ -3,6 +3,7 @@
 #include <set>
 
 #include "judge/phases.hpp"
+#include "judge/rules/gradient_messages.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/rules/target_mean.hpp"
 
@@ -33,6 +34,7 @@ class Gradients {
       : context_(context),
         symptoms_(symptoms),
         ddp_(context.expects(feature::ddp)),
+        by_hand_(context.expects(feature::broadcast)),
         targets_(context.expects(feature::target_mean) && context.world() > 1) {}
 
   void judge() {
@@ -70,8 +72,10 @@ class Gradients {
     if (ranks.empty()) return false;
     // They drift apart because ranks step with different rates, which is another rule's.
     if (t > 0 && !rates_are_judged_ && rates_differ_before(t)) return true;
+    const bool as_made = t == 0 && by_hand_ && !sends_before_training(context_.run());
     add({.id = t == 0 ? "different_start" : "parameters_drift_apart",
          .evidence = {{"apart", {{"ranks", ranks_value(ranks)}}}},
+         .kind = as_made ? FindingKind::not_started : FindingKind::mistake,
          .deviation = worst},
         t);
     return true;
@@ -120,10 +124,13 @@ class Gradients {
       if (reading == kOther) reading = kSome;
     }
     if (ddp_ && (reading == kLocal || reading == kOther) && partly_averaged(ranks, t)) return true;
-    const bool not_started = reading == kLocal && !any_collective();
+    const bool not_started = reading == kLocal && !talks_about_gradients();
     add({.id = std::string(reading),
          .evidence = std::move(evidence),
          .variant = reading == kLocal && talks_in_training() ? "exchanged" : "",
+         .blame = by_hand_ && not_started
+                      ? std::vector<std::string>{"gradients_not_averaged.at_all"}
+                      : std::vector<std::string>{},
          .kind = not_started ? FindingKind::not_started : FindingKind::mistake,
          .deviation = deviation_of(*example, t)},
         t);
@@ -165,14 +172,17 @@ class Gradients {
     return true;
   }
 
-  // Before anything is averaged the ranks need not talk; whoever makes the wrapper, they do.
-  bool any_collective() const {
+  // Before anything is averaged the ranks need not talk; whoever makes the wrapper, they do. Where
+  // it is made by hand, they have talked about other things before.
+  bool talks_about_gradients() const {
+    if (by_hand_) return sends_gradients(context_.run());
     return std::ranges::any_of(context_.run().ranks,
                                [](const RankSeen& rank) { return !rank.collectives.empty(); });
   }
 
   // Whether ranks exchange something while they train, which then is not what the step needs.
   bool talks_in_training() const {
+    if (by_hand_) return sends_gradients(context_.run());
     const auto& rank = context_.run().ranks.front();
     return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
       const auto phase = phase_at(rank, collective.event);
@@ -237,6 +247,7 @@ class Gradients {
   const RunContext& context_;
   Symptoms& symptoms_;
   bool ddp_;
+  bool by_hand_;  ///< the step's TODOs are what DistributedDataParallel does
   bool targets_;  ///< gradients must be the mean over all ranks' targets
   bool rates_are_scaled_ = false, rates_are_judged_ = true;
 };

@@ -20,7 +20,7 @@ enum class Kind : uint16_t {
   collective = 6,  ///< before the call: CollectiveRecord, then return addresses as uint64; of a
                    ///< call by another thread than the main one, then those of note_place()
   completed = 7,   ///< a collective has ended: CompletedRecord
-  waited = 8,      ///< the program waits for a collective, or has waited: WaitedRecord
+  waited = 8,      ///< the program waits for a collective, has waited, or may: WaitedRecord
   shutdown = 9,    ///< a group is being shut down: uint64 its number
 
   // Calls of distributed_utils.
@@ -82,16 +82,16 @@ enum class Kind : uint16_t {
   result = 47,  ///< the program shows a result: Tensors, one with its name and values
   read = 48,    ///< the program reads a file that another rank wrote: text, its name
 
-  // Models that are cut into pieces.
-  pieces = 49,  ///< before `stepping` of an optimizer without parameters of a model: Tensors
-  unit = 50,    ///< what becomes of a unit of FullyShardedDataParallel: UnitRecord, then its name
-  allocated = 51,  ///< AllocatedRecord
+  // The training, continued.
+  backward_ended = 49,  ///< a backward() that came to a loss has computed all: uint64 its number
+  pieces = 50,  ///< before `stepping` of an optimizer without parameters of a model: Tensors
+  unit = 51,    ///< what becomes of a unit of FullyShardedDataParallel: UnitRecord, then its name
+  allocated = 52,  ///< AllocatedRecord
 };
 
-/// As distributed_utils::UnitEvent.
-enum class UnitEvent : uint64_t { gather_issued, gathered, freed, reduce_issued, reduced };
 struct UnitRecord {
-  UnitEvent event;
+  /// As distributed_utils::UnitEvent.
+  enum class Event : uint64_t { gather_issued, gathered, freed, reduce_issued, reduced } event;
 };
 
 /// When memory is looked at: before a model is made, behind a loss, around an optimizer step.
@@ -133,11 +133,13 @@ struct CompletedRecord {
   uint32_t failed;  ///< 1: with an exception
 };
 
+/// Whoever takes a collective's future may wait for that, which nobody sees.
+constexpr uint32_t kFutureTaken = 2;
 struct WaitedRecord {
   uint64_t sequence;
   uint64_t products;  ///< matrix products that this process began before
   uint32_t group;
-  uint32_t done;  ///< 0: begins to wait; 1: has waited
+  uint32_t done;  ///< 0: begins to wait; 1: has waited, or has asked and heard that it has ended
 };
 
 struct SamplerRecord {

@@ -1,0 +1,118 @@
+// Before the first step all ranks hold rank 0's parameters and buffers, as its make_model returned
+// them. Whether they hold the same parameters at all is said by the rule on gradients.
+#include <algorithm>
+#include <cmath>
+
+#include "judge/rules/gradient_messages.hpp"
+#include "judge/rules/rules.hpp"
+
+namespace checker::rules {
+
+void one_start(const RunContext& context, Symptoms& symptoms);
+
+namespace {
+
+using Values = std::vector<double>;
+
+double farthest_apart(const Values& got, const Values& wanted) {
+  if (got.size() != wanted.size()) return kUnknown;
+  double apart = 0, scale = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    apart = std::max(apart, std::abs(got[i] - wanted[i]));
+    scale = std::max(scale, std::abs(wanted[i]));
+  }
+  return apart == 0 ? 0 : apart / std::max(scale, 1e-300);
+}
+
+const TensorSeen* named(const std::vector<TensorSeen>& tensors, const std::string& name) {
+  const auto found = std::ranges::find(tensors, name, &TensorSeen::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+// The parameters as make_model returned them, in the order of the steps' values; empty if one is
+// not there.
+Values made_by(const RankSeen& rank) {
+  Values all;
+  for (const auto& parameter : rank.parameters) {
+    const auto* made = named(rank.model, parameter.name);
+    if (!made) return {};
+    all.insert(all.end(), made->values.begin(), made->values.end());
+  }
+  return all;
+}
+
+class OneStart {
+ public:
+  OneStart(const RunContext& context, Symptoms& symptoms)
+      : context_(context), ranks_(context.run().ranks), symptoms_(symptoms) {}
+
+  void judge() {
+    for (const auto& rank : ranks_) {
+      if (rank.steps.empty()) return;
+    }
+    look_at_parameters();
+    look_at_buffers();
+  }
+
+ private:
+  void look_at_parameters() {
+    const auto& first = ranks_[0].steps[0].values;
+    const auto alike = [&](const RankSeen& rank) {
+      return farthest_apart(rank.steps[0].values, first) <= context_.tolerance();
+    };
+    const auto made = made_by(ranks_[0]);
+    if (made.empty() || !std::ranges::all_of(ranks_, alike)) return;
+    const double apart = farthest_apart(first, made);
+    if (apart <= context_.tolerance()) return;
+    symptoms_.push_back({.id = "start_not_rank_0s",
+                         .values = context_.values(),
+                         .evidence = {{"off_by", {{"deviation", digits(apart)}}}},
+                         .deviation = apart});
+  }
+
+  // Of those that training does not change: in others each rank's own batch is already in.
+  bool is_constant(const TensorSeen& buffer) const {
+    const auto last = ranks_[0].buffers_at(ranks_[0].steps.back().event);
+    const auto* later = named(last, buffer.name);
+    return later && ranks_[0].steps.size() > 1 && later->values == buffer.values;
+  }
+
+  void look_at_buffers() {
+    Symptom symptom{.id = "buffers_differ_at_start",
+                    .values = context_.values(),
+                    .kind = sends_before_training(context_.run()) ? FindingKind::mistake
+                                                                  : FindingKind::not_started};
+    const auto first = ranks_[0].buffers_at(ranks_[0].steps[0].event);
+    for (const auto& buffer : first) {
+      const auto* made = named(ranks_[0].model, buffer.name);
+      if (!made || !is_constant(buffer)) continue;
+      std::vector<size_t> ranks;
+      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+        const auto own = ranks_[rank].buffers_at(ranks_[rank].steps[0].event);
+        const auto* theirs = named(own, buffer.name);
+        if (!theirs) continue;
+        const double apart = farthest_apart(theirs->values, made->values);
+        if (apart <= context_.tolerance()) continue;
+        ranks.push_back(rank);
+        symptom.deviation = std::max(symptom.deviation, apart);
+      }
+      if (ranks.empty()) continue;
+      symptom.evidence.push_back({"apart", {{"name", buffer.name}, {"ranks", ranks_value(ranks)}}});
+    }
+    if (!symptom.evidence.empty()) symptoms_.push_back(std::move(symptom));
+  }
+
+  const RunContext& context_;
+  const std::vector<RankSeen>& ranks_;
+  Symptoms& symptoms_;
+};
+
+}  // namespace
+
+void one_start(const RunContext& context, Symptoms& symptoms) {
+  if (context.expects(feature::broadcast) && context.world() > 1) {
+    OneStart(context, symptoms).judge();
+  }
+}
+
+}  // namespace checker::rules

@@ -1,0 +1,158 @@
+// Messages with gradients travel while backward() computes, once each, and the optimizer's step
+// waits for them. Seen by the order of events alone: which products begin between a message and its
+// wait.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "judge/rules/gradient_messages.hpp"
+#include "judge/rules/rules.hpp"
+
+namespace checker::rules {
+
+void overlap(const RunContext& context, Symptoms& symptoms);
+
+namespace {
+
+// What comes of numbers that are read while they still change is luck.
+constexpr std::array<std::string_view, 11> kLuck{"no_gradients",
+                                                 "gradients_not_averaged",
+                                                 "gradients_averaged_in_some_steps",
+                                                 "gradients_averaged_over_some_ranks",
+                                                 "gradients_summed",
+                                                 "gradients_divided_twice",
+                                                 "gradients_accumulate",
+                                                 "some_gradients_not_averaged",
+                                                 "gradients_wrong",
+                                                 "parameters_drift_apart",
+                                                 "parameters_changed_beside_the_optimizer"};
+
+// A group that the program made alone is not followed: nobody sees its waits.
+bool is_followed(const RankSeen& rank, const CollectiveSeen& message) {
+  return message.call.group < rank.groups.size() &&
+         !rank.groups[message.call.group].members.empty();
+}
+
+// Of one rank, all steps together.
+struct Seen {
+  size_t steps = 0;       ///< in which there are messages
+  size_t overlapped = 0;  ///< in which one of them travels while something is computed
+  size_t messages = 0, unawaited = 0;
+  size_t first_unawaited = 0;  ///< the step of it
+  bool in_backward = false;    ///< one is issued before backward() has ended
+  bool early = false;          ///< one is issued while something is still to be computed
+  bool in_buckets = false;     ///< fewer messages than gradients
+  bool one_message = false;    ///< for all gradients
+  double most_reduced = 0;     ///< in a step, of the parameters' elements
+};
+
+void look_at(const RankSeen& rank, const GradientMessages& step, Seen& seen) {
+  bool overlapped = false;
+  for (const auto& message : step.messages) {
+    overlapped = overlapped || step.overlaps(*message.seen);
+    seen.in_backward = seen.in_backward || message.in_backward;
+    seen.early = seen.early || message.seen->call.products < step.last_product;
+    const auto& until = message.seen->waited_until;
+    const bool waited = until && *until < rank.steps[step.step].event;
+    if (waited || message.seen->may_wait_unseen || !is_followed(rank, *message.seen)) continue;
+    if (seen.unawaited++ == 0) seen.first_unawaited = step.step;
+  }
+  if (overlapped) ++seen.overlapped;
+}
+
+Seen look_at(const RankSeen& rank) {
+  Seen seen;
+  uint64_t elements = 0;
+  for (const auto& parameter : rank.parameters) elements += parameter.elements;
+  for (const auto& step : gradient_messages(rank)) {
+    if (step.messages.empty()) continue;
+    ++seen.steps;
+    seen.messages += step.messages.size();
+    seen.in_buckets = step.messages.size() < rank.parameters.size();
+    seen.one_message = step.messages.size() == 1;
+    const double times = static_cast<double>(step.reduced()) / static_cast<double>(elements);
+    seen.most_reduced = std::max(seen.most_reduced, times);
+    look_at(rank, step, seen);
+  }
+  return seen;
+}
+
+class Overlap {
+ public:
+  Overlap(const RunContext& context, Symptoms& symptoms) : context_(context), symptoms_(symptoms) {
+    for (const auto& rank : context.run().ranks) ranks_.push_back(look_at(rank));
+  }
+
+  void judge() {
+    if (waits_for_all() && travels_once()) overlaps();
+  }
+
+ private:
+  bool waits_for_all() {
+    const auto found = std::ranges::find_if(ranks_, [](const Seen& s) { return s.unawaited > 0; });
+    if (found == ranks_.end()) return true;
+    std::erase_if(symptoms_, [](const Symptom& symptom) {
+      return std::ranges::find(kLuck, symptom.id) != kLuck.end();
+    });
+    symptoms_.push_back({.id = "gradients_not_waited_for",
+                         .values = context_.values(),
+                         .evidence = {{"unawaited",
+                                       {{"rank", place(found)},
+                                        {"step", found->first_unawaited + 1},
+                                        {"count", found->unawaited},
+                                        {"all", found->messages}}}}});
+    return false;
+  }
+
+  bool travels_once() {
+    constexpr double kTwice = 1.5;
+    const auto found =
+        std::ranges::find_if(ranks_, [](const Seen& s) { return s.most_reduced > kTwice; });
+    if (found == ranks_.end()) return true;
+    symptoms_.push_back(
+        {.id = "gradients_travel_twice",
+         .values = context_.values(),
+         .evidence = {
+             {"times", {{"rank", place(found)}, {"times", digits(found->most_reduced)}}}}});
+    return false;
+  }
+
+  // The first step may still find out in which order gradients come.
+  void overlaps() {
+    const auto found = std::ranges::find_if(ranks_, [](const Seen& seen) {
+      return seen.steps > 0 && seen.overlapped + 1 < std::max<size_t>(seen.steps, 2);
+    });
+    if (found == ranks_.end()) return;
+    if (found->one_message && found->in_backward) return;  // one_bucket says it
+    const bool late = found->in_backward && !found->early;
+    const bool buckets = late && found->in_buckets;
+    symptoms_.push_back(
+        {.id = "nothing_overlaps",
+         .values = context_.values(),
+         .evidence = {{"steps",
+                       {{"rank", place(found)},
+                        {"steps", found->steps},
+                        {"messages", found->messages / found->steps}}}},
+         .variant = found->early ? "at_once"
+                    : late       ? "late"
+                                 : "",
+         .blame = {buckets ? "nothing_overlaps.buckets" : "nothing_overlaps"},
+         .kind = found->in_backward ? FindingKind::mistake : FindingKind::not_started});
+  }
+
+  size_t place(std::vector<Seen>::const_iterator rank) const {
+    return static_cast<size_t>(rank - ranks_.begin());
+  }
+
+  const RunContext& context_;
+  Symptoms& symptoms_;
+  std::vector<Seen> ranks_;
+};
+
+}  // namespace
+
+void overlap(const RunContext& context, Symptoms& symptoms) {
+  if (context.expects("HOOKS") && context.world() > 1) Overlap(context, symptoms).judge();
+}
+
+}  // namespace checker::rules
