@@ -58,27 +58,6 @@ TEST(Apply, MemoryThatAStepFreesServesTheNext) {
   EXPECT_LT(page_faults() - before, 1000);
 }
 
-// In a process of its own, whose limit stays.
-TEST(Apply, AModelBeyondTheMemoryLimitEndsTheRunInWords) {
-  const TemporaryFolder folder;
-  EXPECT_EXIT(
-      {
-        try {
-          Options options;
-          options.output = folder.path();
-          options.memory_limit = 2;
-          options.device = torch::Device(torch::kCPU);
-          apply(options);
-          const auto fits = torch::zeros({300, 1000});
-          const auto beyond = torch::zeros({400, 1000});
-        } catch (const std::exception& error) {
-          std::exit(report(error));
-        }
-        std::exit(0);
-      },
-      testing::ExitedWithCode(1), "1.60 MB does not fit.*--memory-limit allows 2.00 MB");
-}
-
 TEST(Apply, TheMemoryLimitIsForCpus) {
   Options options;
   options.memory_limit = 2;
