@@ -144,7 +144,7 @@ TEST_F(StudentVerbs, ExperimentsAreNamedWhenAChapterIsDone) {
   }
   student_.write("sbatch/07_multi_node.sbatch", "edited\n");
   EXPECT_THAT(check({"07"}), HasSubstr("The chapter data_parallel is done. Experiments that follow "
-                                       "from it: steps/README.md\nNext is TODO 22, "));
+                                       "from it: steps/README.md\nNext is TODO 18, "));
 }
 
 TEST_F(StudentVerbs, AfterACompileErrorNothingElseIsSaid) {
@@ -368,7 +368,7 @@ TEST_F(StudentVerbs, AStepOfTwoFilesIsShownAndResetWhole) {
   const auto given = student_.text("steps/08_inside_ddp/ddp.hpp");
   student_.write("steps/08_inside_ddp/ddp.hpp", "mine\n");
   const auto text = say(run_reset, {"08"});
-  EXPECT_THAT(text, HasSubstr("steps/08_inside_ddp/train.cpp: as given; nothing to do.\n"));
+  EXPECT_THAT(text, HasSubstr("steps/08_inside_ddp/train.cpp: unchanged; nothing to do.\n"));
   EXPECT_THAT(text, HasSubstr("kept as steps/08_inside_ddp/ddp.hpp.before-reset"));
   EXPECT_EQ(student_.text("steps/08_inside_ddp/ddp.hpp"), given);
 }

@@ -68,7 +68,7 @@ def leave_answer(translator, node):
 
 def visit_notes(translator, node):
     translator.body.append('<aside class="notes">\n' if on_slides(translator) else
-                           '<aside class="notes"><p class="label">To say</p>\n')
+                           '<aside class="notes"><p class="label">More on this</p>\n')
 
 
 def leave_notes(translator, node):

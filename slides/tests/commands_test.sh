@@ -21,6 +21,8 @@ while IFS= read -r command; do
     './workbook hint '* | './workbook diff '* | './workbook list') run "$command" ;;
     './workbook reset 0'[1-7]) run "$command && ./workbook render --check" ;;
     './workbook bench scaling '*) run "$command --output $scratch/study" ;;
+    './workbook monitor 01 06') # of runs that may not have been
+      run "for step in 01 06; do ./workbook run \$step -- --max-steps 10; done; $command --output $scratch/comparison.html" ;;
     './workbook slides '*)
       if ! [ -e .venv/.has-slides ]; then skipped+=("$command"); else run "$command"; fi ;;
     './workbook watch') run "$(dirname "$0")/watch_briefly.py" ;;

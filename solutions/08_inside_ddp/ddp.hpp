@@ -68,7 +68,8 @@ class DataParallel {
   void finish() {
     for (auto& bucket : buckets_) {
       // TODO 20: a gradient travels as soon as it is there.
-      bucket.work->wait();
+      bucket.work.value().wait();
+      bucket.work.reset();
       bucket.ready = 0;
       // TODO 21: gradients travel in a few messages, which still start early.
       auto rest = bucket.gradients;

@@ -50,8 +50,8 @@ class DataParallel {
     //   Expect no difference with one rank. With two, ./workbook check no longer says that the
     //   ranks start from different parameters.
     // TODO 21: Fill buckets.
-    //   Let several gradients travel together, in buckets of about bucket_bytes(module). Three
-    //   places change.
+    //   Let several gradients travel together, in buckets of about as many bytes as bucket_bytes()
+    //   says. Three places change.
     //
     //   Here, put the parameters into buckets_. backward() comes to the last parameters first: so
     //   begin with the last one, or no bucket is full early. A parameter that no longer fits begins
@@ -91,6 +91,7 @@ class DataParallel {
     for (auto& bucket : buckets_) {
       // TODO 20, here too: wait for the message, instead of sending it.
       average(bucket);
+      bucket.work.reset();
       bucket.ready = 0;
       // TODO 21, here too: put the averaged gradients back into their parameters.
     }

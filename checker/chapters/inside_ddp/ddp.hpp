@@ -71,10 +71,11 @@ class DataParallel {
     for (auto& bucket : buckets_) {  //@finish
       //@todo 20
 #if HOOKS
-      bucket.work->wait();  //@finish.wait
+      bucket.work.value().wait();  //@finish.wait
 #else
       average(bucket);  //@finish.average
 #endif
+      bucket.work.reset();  //@finish.forget
       bucket.ready = 0;  //@finish.reset
       //@todo 21
 #if BUCKETS

@@ -1,0 +1,129 @@
+// Which messages average gradients, and what is computed while they travel.
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "evidence/collective_kinds.hpp"
+#include "judge/rules/gradient_messages.hpp"
+#include "log_writer.hpp"
+
+namespace checker::rules {
+namespace {
+
+using instrumentation::CollectiveRecord;
+using instrumentation::WaitedRecord;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// What a rank did: ( and ) begin and end backward(), p is a matrix product, s an optimizer step. A
+// digit is a message of so many elements; the same digit again begins and ends a wait for it, or
+// takes its future where ? stands before it.
+class Rank {
+ public:
+  explicit Rank(CollectiveKind kind = CollectiveKind::all_reduce) : kind_(kind) {
+    log_.add(Kind::model, LogWriter::tensor("w", 7, 1));
+  }
+
+  RankSeen that(const std::string& did) {
+    for (const char mark : did) take(mark);
+    return read(log_);
+  }
+
+ private:
+  void take(char mark) {
+    const bool asks_for_future = std::exchange(asks_for_future_, mark == '?');
+    if (mark == 'p') {
+      ++products_;
+    } else if (mark == '(') {
+      log_.add(Kind::backward, uint64_t{0});
+    } else if (mark == ')') {
+      log_.add(Kind::backward_ended, uint64_t{0});
+    } else if (mark == 's') {
+      log_.add(Kind::loss, 1.0, 1.0, 1.0).add(Kind::stepping, uint64_t{0}, uint64_t{0});
+      log_.add(Kind::values, 0.5).add(Kind::gradients, 0.1);
+    } else if (asks_for_future) {
+      wait(mark, instrumentation::kFutureTaken);
+    } else if (sent_.contains(mark)) {
+      wait(mark, 0);
+      wait(mark, 1);
+    } else if (mark != '?') {
+      send(mark);
+    }
+  }
+
+  void send(char mark) {
+    CollectiveRecord call{};
+    call.sequence = sent_[mark] = sequence_++;
+    call.elements = static_cast<uint64_t>(mark - '0');
+    call.products = products_;
+    call.op_type = static_cast<uint8_t>(kind_);
+    log_.add(Kind::collective, call);
+  }
+
+  void wait(char mark, uint32_t done) {
+    log_.add(
+        Kind::waited,
+        WaitedRecord{.sequence = sent_.at(mark), .products = products_, .group = 0, .done = done});
+  }
+
+  CollectiveKind kind_;
+  LogWriter log_;
+  uint64_t products_ = 0, sequence_ = 0;
+  std::map<char, uint64_t> sent_;
+  bool asks_for_future_ = false;
+};
+
+RankSeen rank_that(const std::string& did) { return Rank().that(did); }
+
+// Of each step, of each message its elements; early: only those that overlap.
+std::vector<std::vector<uint64_t>> sizes_in(const RankSeen& rank, bool early = false) {
+  std::vector<std::vector<uint64_t>> sizes;
+  for (const auto& step : gradient_messages(rank)) {
+    auto& own = sizes.emplace_back();
+    for (const auto& message : step.messages) {
+      if (!early || step.overlaps(*message.seen)) own.push_back(message.seen->call.elements);
+    }
+  }
+  return sizes;
+}
+
+TEST(GradientMessages, AreThoseBetweenBackwardAndItsStep) {
+  EXPECT_THAT(sizes_in(rank_that("3(p4p)5s6(p)s")), ElementsAre(ElementsAre(4, 5), IsEmpty()));
+  EXPECT_THAT(sizes_in(rank_that("(p)123s")), ElementsAre(ElementsAre(3))) << "others are losses";
+  EXPECT_THAT(sizes_in(rank_that("(p3p)")), IsEmpty()) << "no step follows";
+}
+
+TEST(GradientMessages, AreInBackwardUntilItHasEnded) {
+  const auto steps = gradient_messages(rank_that("(p3p)4s(p5)6s"));
+  ASSERT_EQ(steps.size(), 2U);
+  for (const auto& step : steps) {
+    ASSERT_EQ(step.messages.size(), 2U);
+    EXPECT_TRUE(step.messages[0].in_backward);
+    EXPECT_FALSE(step.messages[1].in_backward);
+  }
+}
+
+TEST(GradientMessages, OverlapWhatBeginsBeforeTheirWait) {
+  EXPECT_THAT(sizes_in(rank_that("(p3p4p5)345s"), true), ElementsAre(ElementsAre(3, 4)));
+  EXPECT_THAT(sizes_in(rank_that("(p33p44p55)s"), true), ElementsAre(IsEmpty())) << "at once";
+  EXPECT_THAT(sizes_in(rank_that("(ppp)345345s"), true), ElementsAre(IsEmpty())) << "too late";
+  EXPECT_THAT(sizes_in(rank_that("(p3p4p)?3?44s"), true), ElementsAre(ElementsAre(3, 4)))
+      << "a wait that nobody sees comes with the last one";
+}
+
+TEST(GradientMessages, SayHowMuchIsReduced) {
+  EXPECT_EQ(gradient_messages(rank_that("(p3p)4s"))[0].reduced(), 7U);
+  EXPECT_EQ(gradient_messages(Rank(CollectiveKind::all_gather).that("(p3p)4s"))[0].reduced(), 0U);
+}
+
+TEST(GradientMessages, AreToldFromOnesBeforeTheTraining) {
+  checker::Run run;
+  run.ranks.push_back(rank_that("34(p)s"));
+  EXPECT_FALSE(sends_gradients(run));
+  EXPECT_TRUE(sends_before_training(run));
+  run.ranks.push_back(rank_that("(p3p)s"));
+  EXPECT_TRUE(sends_gradients(run));
+}
+
+}  // namespace
+}  // namespace checker::rules
