@@ -1,8 +1,8 @@
 // Before the first step all ranks hold rank 0's parameters and buffers, as its make_model returned
 // them. Whether they hold the same parameters at all is said by the rule on gradients.
 #include <algorithm>
-#include <cmath>
 
+#include "judge/rules/deviation.hpp"
 #include "judge/rules/gradient_messages.hpp"
 #include "judge/rules/rules.hpp"
 
@@ -13,16 +13,6 @@ void one_start(const RunContext& context, Symptoms& symptoms);
 namespace {
 
 using Values = std::vector<double>;
-
-double farthest_apart(const Values& got, const Values& wanted) {
-  if (got.size() != wanted.size()) return kUnknown;
-  double apart = 0, scale = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    apart = std::max(apart, std::abs(got[i] - wanted[i]));
-    scale = std::max(scale, std::abs(wanted[i]));
-  }
-  return apart == 0 ? 0 : apart / std::max(scale, 1e-300);
-}
 
 const TensorSeen* named(const std::vector<TensorSeen>& tensors, const std::string& name) {
   const auto found = std::ranges::find(tensors, name, &TensorSeen::name);
@@ -58,11 +48,11 @@ class OneStart {
   void look_at_parameters() {
     const auto& first = ranks_[0].steps[0].values;
     const auto alike = [&](const RankSeen& rank) {
-      return farthest_apart(rank.steps[0].values, first) <= context_.tolerance();
+      return deviation(rank.steps[0].values, first) <= context_.tolerance();
     };
     const auto made = made_by(ranks_[0]);
     if (made.empty() || !std::ranges::all_of(ranks_, alike)) return;
-    const double apart = farthest_apart(first, made);
+    const double apart = deviation(first, made);
     if (apart <= context_.tolerance()) return;
     symptoms_.push_back({.id = "start_not_rank_0s",
                          .values = context_.values(),
@@ -91,7 +81,7 @@ class OneStart {
         const auto own = ranks_[rank].buffers_at(ranks_[rank].steps[0].event);
         const auto* theirs = named(own, buffer.name);
         if (!theirs) continue;
-        const double apart = farthest_apart(theirs->values, made->values);
+        const double apart = deviation(theirs->values, made->values);
         if (apart <= context_.tolerance()) continue;
         ranks.push_back(rank);
         symptom.deviation = std::max(symptom.deviation, apart);

@@ -1,9 +1,9 @@
 // All ranks evaluate with the same buffers.
 #include <algorithm>
-#include <cmath>
 
 #include "evidence/collective_kinds.hpp"
 #include "judge/phases.hpp"
+#include "judge/rules/deviation.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
@@ -17,16 +17,6 @@ using Tensors = std::vector<TensorSeen>;
 
 // Counts of batches differ from rank to rank where ranks took unequally many, and harm nobody.
 bool is_count(const TensorSeen& tensor) { return tensor.name.ends_with("num_batches_tracked"); }
-
-double deviation(const TensorSeen& got, const TensorSeen& wanted) {
-  if (got.values.size() != wanted.values.size()) return kUnknown;
-  double apart = 0, scale = 0;
-  for (size_t i = 0; i < got.values.size(); ++i) {
-    apart = std::max(apart, std::abs(got.values[i] - wanted.values[i]));
-    scale = std::max(scale, std::abs(wanted.values[i]));
-  }
-  return apart == 0 ? 0 : apart / std::max(scale, 1e-300);
-}
 
 // The place in the log of the last optimizer step before an event: buffers were recorded there,
 // after the step's forward pass.
@@ -84,7 +74,8 @@ class Buffers {
     std::vector<size_t> ranks;
     double most = 0;
     for (size_t rank = 1; rank < all.size(); ++rank) {
-      const double apart = i < all[rank].size() ? deviation(all[rank][i], all[0][i]) : kUnknown;
+      const double apart =
+          i < all[rank].size() ? deviation(all[rank][i].values, all[0][i].values) : kUnknown;
       if (apart <= context_.tolerance()) continue;
       ranks.push_back(rank);
       most = std::max(most, apart);
@@ -113,7 +104,8 @@ class Buffers {
       for (size_t k = 0; k < sum.values.size(); ++k) sum.values[k] += own[i].values[k];
     }
     const bool all_zero = std::ranges::all_of(sum.values, [](double value) { return value == 0; });
-    if (all_zero || deviation(tensor, sum) > context_.gradient_tolerance()) return false;
+    if (all_zero || deviation(tensor.values, sum.values) > context_.gradient_tolerance())
+      return false;
     summed_ = tensor.name;
     return true;
   }
