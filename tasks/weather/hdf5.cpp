@@ -239,12 +239,16 @@ Writer::Writer(const fs::path& file, const std::string& name, const std::vector<
 #if H5_VERSION_GE(1, 10, 7)
   H5Pset_file_locking(access, /*use=*/false, /*ignore_when_disabled=*/true);
 #endif
+  // Equal data make equal files, whenever they are written: neither the file's root group nor the
+  // dataset carries a time.
+  const Handle root(H5Pcreate(H5P_FILE_CREATE), &H5Pclose);
+  H5Pset_obj_track_times(root, false);
   const Handle made(H5Pcreate(H5P_DATASET_CREATE), &H5Pclose);
   H5Pset_obj_track_times(made, false);
   const std::vector<hsize_t> sizes(shape.begin(), shape.end());
   const Handle space(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr),
                      &H5Sclose);
-  handles->file = Handle(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access), &H5Fclose);
+  handles->file = Handle(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, root, access), &H5Fclose);
   if (!handles->file) fail(file, "cannot be written. " + reason());
   handles->dataset = Handle(H5Dcreate2(handles->file, name.c_str(), H5T_IEEE_F32LE, space,
                                        H5P_DEFAULT, made, H5P_DEFAULT),

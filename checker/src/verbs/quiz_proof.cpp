@@ -68,7 +68,8 @@ std::vector<std::string> show_run(const Project& project, const Course& course,
 std::vector<std::string> show_verdict(const Project& project, const Course& course,
                                       const Step& step, const std::string& text) {
   const auto& main = course.program_of(step);
-  CachedProgram program{.name = "quiz", .files = {{main.name, text}}};
+  // Questions may be answered side by side, so each text has a folder of its own.
+  CachedProgram program{.name = "quiz-" + fingerprint(text), .files = {{main.name, text}}};
   Report report;
   {
     terminal::Stage stage("judging it");

@@ -67,15 +67,21 @@ void write_foreign(const std::filesystem::path& file, Foreign what) {
 }
 
 bool carries_a_time(const std::filesystem::path& file) {
+  const auto tracks = [](hid_t made) {
+    hbool_t times = false;
+    H5Pget_obj_track_times(made, &times);
+    H5Pclose(made);
+    return times;
+  };
   const hid_t opened = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const hid_t root = H5Gopen2(opened, "/", H5P_DEFAULT);
   const hid_t dataset = H5Dopen2(opened, "fields", H5P_DEFAULT);
-  const hid_t made = H5Dget_create_plist(dataset);
-  hbool_t times = false;
-  H5Pget_obj_track_times(made, &times);
-  H5Pclose(made);
+  const bool of_root = tracks(H5Gget_create_plist(root));
+  const bool of_dataset = tracks(H5Dget_create_plist(dataset));
   H5Dclose(dataset);
+  H5Gclose(root);
   H5Fclose(opened);
-  return times;
+  return of_root || of_dataset;
 }
 
 }  // namespace tasks::weather

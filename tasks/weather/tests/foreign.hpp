@@ -22,7 +22,7 @@ enum class Foreign {
 };
 void write_foreign(const std::filesystem::path& file, Foreign what);
 
-/// Whether 'fields' carries the time at which it was written.
+/// Whether the file's root group or its 'fields' carries the time at which it was written.
 bool carries_a_time(const std::filesystem::path& file);
 
 }  // namespace tasks::weather
