@@ -8,6 +8,7 @@ namespace checker {
 void StepFinder::stepping(const Event& event) {
   const auto head = event.head<instrumentation::SteppingRecord>();
   if (!head) return;
+  if (!pieces_.empty()) return step_pieces(head->model);
   if (rank_.parameters.empty()) begin_training(head->model);
   stepped_.assign(rank_.parameters.size(), false);
   foreign_ = head->model != trained_;
@@ -18,6 +19,22 @@ void StepFinder::stepping(const Event& event) {
   // One without a name: the replay will say so.
   if (foreign_ && (rank_.parameters.empty() || !rank_.parameters.back().name.empty()))
     rank_.parameters.emplace_back();
+}
+
+// All of them step. Another optimizer's are foreign to the first one's.
+void StepFinder::step_pieces(uint64_t model) {
+  auto pieces = std::exchange(pieces_, {});
+  if (rank_.parameters.empty()) {
+    if (!models_.empty()) rank_.model = models_.back();
+    trained_ = model;
+    rank_.in_pieces = true;
+    rank_.parameters = pieces;
+  }
+  const auto sizes_agree = [](const TensorSeen& a, const TensorSeen& b) {
+    return a.sizes == b.sizes && a.scalar_type == b.scalar_type;
+  };
+  foreign_ = !rank_.in_pieces || !std::ranges::equal(pieces, rank_.parameters, sizes_agree);
+  stepped_.assign(rank_.parameters.size(), true);
 }
 
 void StepFinder::begin_training(uint64_t model) {
