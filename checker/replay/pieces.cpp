@@ -59,6 +59,10 @@ void Pieces::give_whole_steps(std::vector<RankSeen>& ranks, const Flat& model) c
   }
 }
 
+bool Pieces::all_known() const {
+  return std::ranges::none_of(held_, [](const auto& held) { return held && held->unknown > 0; });
+}
+
 Flat Pieces::part(size_t rank, Flat whole) const {
   if (!has(rank)) return whole;
   Flat part;

@@ -20,6 +20,8 @@ class Pieces {
   bool any() const { return !model_.empty(); }
   /// Whether the rank holds pieces.
   bool has(size_t rank) const { return held_[rank].has_value(); }
+  /// Whether it is known of all pieces where they lie.
+  bool all_known() const;
   /// What it recorded, where it holds pieces.
   const std::vector<checker::StepSeen>& steps(size_t rank) const { return held_[rank]->steps; }
   const std::vector<checker::TensorSeen>& parameters(size_t rank) const {

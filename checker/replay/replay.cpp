@@ -78,10 +78,13 @@ class Replay {
     for (size_t r = 0; r < ranks_.size(); ++r) {
       const auto& values = recorded(r)[t].values;
       const auto first = pieces_.part(r, ranks_[0].steps[t].values);
-      results_[r]["steps"].push_back({{"apart", finite(deviation(values, first))}});
+      results_[r]["steps"].push_back(
+          {{"apart", pieces_.all_known() ? finite(deviation(values, first)) : 0}});
       parts[r] = gradients_of(r, t);
     }
-    if (std::ranges::any_of(parts, &AccumulatedGradients::empty)) return;  // not to be known
+    const bool known =
+        pieces_.all_known() && std::ranges::none_of(parts, &AccumulatedGradients::empty);
+    if (!known) return;
     std::vector<Flat> best;
     std::vector<double> counts;
     double least = std::numeric_limits<double>::infinity();
@@ -198,7 +201,8 @@ class Replay {
         entry["accumulated"] = finite(deviation(got, plus(mean, recorded(r)[t - 1].gradients)));
       }
       entry["parameters"] = names_of_parameters_apart(r, got, of_ranks);
-      entry["mean_over"] = ranks_averaged(got, local, r);
+      entry["mean_over"] = entry["mean"].get<double>() < kSame ? std::vector<size_t>()
+                                                               : ranks_averaged(got, local, r);
       if (!places_[r]) continue;
       entry["fingerprint_mean"] = finite(deviation_at(got, *places_[r], mean));
       entry["fingerprint_local"] = finite(deviation_at(got, *places_[r], local[r]));

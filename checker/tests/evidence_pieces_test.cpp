@@ -40,6 +40,21 @@ TEST(Evidence, PiecesAreStepsOfTheModelWhereTheyAreLookedFor) {
   EXPECT_EQ(rank.parameters.size(), 1U);
 }
 
+TEST(Evidence, PiecesAreOfTheModelThatHasTheirFirstValues) {
+  constexpr uint64_t kNone = format::kUnknownPlace;
+  const auto model = [](double first) {
+    const double values[] = {first, first + 1};
+    return LogWriter::tensor("w", 7, 2, {reinterpret_cast<const char*>(values), sizeof values});
+  };
+  LogWriter log;
+  log.add(Kind::model, model(1)).add(Kind::model, model(3)).add(Kind::model, model(5));
+  log.add(Kind::pieces, LogWriter::tensor("", 7, 1));
+  log.add(Kind::stepping, kNone, kNone).add(Kind::values, 4.0).add(Kind::gradients, 0.5);
+  const auto rank = read(log, 1, Holding::parameters_or_pieces);
+  ASSERT_EQ(rank.model.size(), 1U);
+  EXPECT_THAT(rank.model[0].values, ElementsAre(3, 4));
+}
+
 TEST(Evidence, ElsewhereTheyBelongToAnotherModel) {
   const auto rank = read(pieces_of_a_model());
   EXPECT_FALSE(rank.in_pieces);

@@ -38,6 +38,7 @@ TEST(Pieces, AreFoundByTheirFirstValues) {
   EXPECT_EQ(ranks[1].parameters[1].name, "b");
   const auto cover = pieces.cover();
   EXPECT_EQ(cover["once"], 5);
+  EXPECT_TRUE(pieces.all_known());
   EXPECT_EQ(cover["nowhere"], 0);
 }
 
@@ -51,6 +52,7 @@ TEST(Pieces, OverlapAreMissingOrUnknown) {
   EXPECT_EQ(cover["nowhere"], 3);
   EXPECT_THAT(cover["names"], ElementsAre("a", "b"));
   EXPECT_THAT(cover["unknown"], ElementsAre(0, 1)) << "zeros fill up";
+  EXPECT_FALSE(pieces.all_known());
   // Of what several hold, the lowest rank's counts.
   EXPECT_THAT(ranks[1].steps[1].values, ElementsAre(1, 2, 0.3, 0.4, 0.5));
 }

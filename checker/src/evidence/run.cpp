@@ -244,6 +244,7 @@ class Interpreter {
     batch.loss_count = numbers[1];
     batch.with_gradients = numbers[2] != 0;
     if (!batch.with_gradients) batch.metrics = {numbers.begin() + 3, numbers.end()};
+    batch.after_report = std::exchange(reports_, rank_.reports.size()) < rank_.reports.size();
     samples_.find(batch);
   }
 
@@ -275,6 +276,7 @@ class Interpreter {
   Holding holding_;
   SampleFinder samples_;
   std::vector<BatchSeen> losses_;
+  size_t reports_ = 0;  // before the last loss
   StepFinder steps_{rank_, losses_};
   std::optional<size_t> generator_;
   std::map<std::pair<uint32_t, uint64_t>, size_t> open_;

@@ -57,6 +57,7 @@ struct BatchSeen {
   std::vector<double> metrics;  ///< a sum and a count of each; none in training
   bool with_gradients = false;  ///< they were on
   bool backward = false;        ///< backward() came to this loss
+  bool after_report = false;    ///< the trainer reported a score since the loss before
   std::optional<size_t> step;   ///< the optimizer step that it led to
   std::optional<size_t>
       forward;  ///< the forward pass that it comes from, by its place in `forwards`

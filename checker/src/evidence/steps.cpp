@@ -25,7 +25,6 @@ void StepFinder::stepping(const Event& event) {
 void StepFinder::step_pieces(uint64_t model) {
   auto pieces = std::exchange(pieces_, {});
   if (rank_.parameters.empty()) {
-    if (!models_.empty()) rank_.model = models_.back();
     trained_ = model;
     rank_.in_pieces = true;
     rank_.parameters = pieces;
@@ -35,6 +34,24 @@ void StepFinder::step_pieces(uint64_t model) {
   };
   foreign_ = !rank_.in_pieces || !std::ranges::equal(pieces, rank_.parameters, sizes_agree);
   stepped_.assign(rank_.parameters.size(), true);
+}
+
+// Pieces do not tell of which model they are; their first values do. Of two that have as many of
+// them, the later one.
+void StepFinder::choose_model(const std::vector<double>& pieces) {
+  size_t most = 0;
+  for (const auto& model : models_) {
+    std::vector<double> own;
+    for (const auto& tensor : model) {
+      if (!tensor.buffer) own.insert(own.end(), tensor.values.begin(), tensor.values.end());
+    }
+    std::ranges::sort(own);
+    const size_t found = std::ranges::count_if(
+        pieces, [&](double value) { return std::ranges::binary_search(own, value); });
+    if (found < most) continue;
+    most = found;
+    rank_.model = model;
+  }
 }
 
 void StepFinder::begin_training(uint64_t model) {
@@ -54,6 +71,7 @@ void StepFinder::values(const Event& event) {
   if (more_of_a_step_) return;
   StepSeen step;
   step.values = in_doubles(event);
+  if (rank_.in_pieces && rank_.steps.empty()) choose_model(step.values);
   step.stepped.assign(rank_.parameters.size(), false);
   rank_.steps.push_back(std::move(step));
 }

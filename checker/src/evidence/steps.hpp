@@ -26,6 +26,7 @@ class StepFinder {
  private:
   void begin_training(uint64_t model);
   void step_pieces(uint64_t model);
+  void choose_model(const std::vector<double>& pieces);
   bool goes_on() const;
   void leads_to(size_t step);
   std::vector<double> in_doubles(const Event& event);
