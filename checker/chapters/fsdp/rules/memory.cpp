@@ -126,7 +126,7 @@ class Memory {
     return any;
   }
 
-  void add(std::string id, Values line) {
+  void add(std::string id, checker::Values line) {
     symptoms_.push_back({.id = std::move(id),
                          .values = context_.values(),
                          .evidence = {{"bytes", std::move(line)}}});
