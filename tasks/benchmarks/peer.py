@@ -66,11 +66,16 @@ class Layer(nn.Module):
         return self.norm2(x + self.drop(self.linear2(self.drop(F.relu(self.linear1(x))))))
 
 
+def sinusoidal_positions(positions, width):
+    angle = torch.arange(positions)[:, None] * 10000.0 ** (-torch.arange(0, width, 2) / width)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
+
+
 class LanguageModel(nn.Module):
     def __init__(self, a):
         super().__init__()
         self.embedding = nn.Embedding(a.vocabulary, a.width)
-        self.register_buffer("positions", torch.randn(a.sequence, a.width))
+        self.register_buffer("positions", sinusoidal_positions(a.sequence, a.width))
         self.layers = nn.ModuleList(Layer(a.width, a.heads, a.inner, a.dropout) for _ in range(a.layers))
         self.norm = nn.LayerNorm(a.width)
         self.decoder = nn.Linear(a.width, a.vocabulary)
