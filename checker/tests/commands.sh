@@ -9,6 +9,13 @@ skipped=()
 
 commands_of() { awk '/^```sh$/ {inside = 1; next} /^```$/ {inside = 0} inside' "$@"; }
 
+# Each once, in the order in which a reader meets them: README.md first.
+commands_of_readmes() {
+  local files
+  mapfile -t files < <(find checker distributed_utils sbatch tasks -name README.md | sort)
+  commands_of README.md "${files[@]}" | awk '!seen[$0]++'
+}
+
 is_as_given() { ./workbook render --check >"$scratch/render.log" 2>&1; }  # no edits in steps/
 
 run() {

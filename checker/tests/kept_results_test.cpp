@@ -121,18 +121,19 @@ TEST(ResultKeys, ChangeWithTheSourcesOfTheJudge) {
   EXPECT_NE(key(), before);
 }
 
-// One row of README's table, as the results make it.
+std::string part_of(size_t part, size_t all) {
+  return all == 0 ? std::string("–") : std::to_string(part) + " of " + std::to_string(all);
+}
+
+// One row of the table in the chapters' README, as the results make it.
 std::string row(const std::string& label, const std::vector<KeptResult>& results) {
   Tally tally;
   for (const auto& result : results) tally.add(result);
-  const auto cell = [](size_t part, size_t all) {
-    return all == 0 ? std::string("–") : std::to_string(part) + " of " + std::to_string(all);
-  };
-  return "| " + label + " | " + cell(tally.rejected, tally.wrong) + " | " +
-         cell(tally.blamed, tally.wrong) + " | " + cell(tally.accepted, tally.right) + " |\n";
+  return "| " + label + " | " + part_of(tally.rejected, tally.wrong) + " | " +
+         part_of(tally.blamed, tally.wrong) + " | " + part_of(tally.accepted, tally.right) + " |\n";
 }
 
-TEST(PublishedResults, AreOfEveryProgramAndMakeTheReadmesTable) {
+TEST(PublishedResults, AreOfEveryProgramAndMakeTheReadmesTables) {
   const auto all = KeptResults(published_results(project())).all();
   std::set<std::string> judged, wanted;
   std::vector<KeptResult> solutions, students, unfinished, jobs, plain, rounds;
@@ -163,14 +164,24 @@ TEST(PublishedResults, AreOfEveryProgramAndMakeTheReadmesTable) {
   for (const auto& name : judged) {
     EXPECT_TRUE(wanted.contains(name)) << name << " is in no catalogue. Fix: delete its line";
   }
-  const auto readme = read_file(project().source / "README.md");
+  const std::string page = "checker/chapters/README.md";
+  const auto readme = read_file(project().source / page);
   for (const auto& line : {row("trainers, by what they do alone", solutions),
                            row("trainers, as students' files", students),
                            row("unfinished exercises, the state of every TODO", unfinished),
                            row("job scripts under Slurm, both ways", jobs),
                            row("exercises C1 to C11, both ways", plain),
                            row("whole programs by authors who had not seen the rules", rounds)}) {
-    EXPECT_NE(readme.find(line), readme.npos) << "README.md lacks this line: " << line;
+    EXPECT_NE(readme.find(line), readme.npos) << page << " lacks this line: " << line;
+  }
+  // The headline figures are the first row's.
+  Tally tally;
+  for (const auto& result : solutions) tally.add(result);
+  const auto headlines = read_file(project().source / "README.md");
+  for (const auto& line :
+       {"| wrong edits of trainers, rejected | " + part_of(tally.rejected, tally.wrong) + " |",
+        "| right edits of trainers, accepted | " + part_of(tally.accepted, tally.right) + " |"}) {
+    EXPECT_NE(headlines.find(line), headlines.npos) << "README.md lacks this line: " << line;
   }
 }
 

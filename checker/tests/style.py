@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Holds the texts that people read to plain English. usage: style.py [--update-old] [PROGRAM...]
 
-It reads README files, decks, the text keys of YAML files, `./workbook --help` and the --help of each PROGRAM (of the
-checker: of every verb), without code. Inline code and formulas count as one word. A heading, a list item, a table
+It reads README files and their like, decks, the text keys of YAML files, `./workbook --help` and the --help of each
+PROGRAM (of the checker: of every verb), without code. Inline code and formulas count as one word. A heading, a list item, a table
 cell and the description of an option are sentences of their own. The rules:
   1. None of the words in BANNED below.
   2. No sentence over 30 words.
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("README.md", "*/README.md", "slides/**/*.md", "checker/**/*.md", "checker/**/*.yaml")
+FILES = "*.md */README.md slides/**/*.md tasks/**/*.md checker/**/*.md checker/**/*.yaml".split()
 TEXT_KEYS = "ask title done text hint shape explanation belief because here_too intro".split()
 BANNED = {  # a pattern, and what to do instead
     r"\bMend:": 'write "Fix:" or "Try:"',

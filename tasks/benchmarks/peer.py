@@ -4,12 +4,15 @@
     torchrun --nproc-per-node=2 peer.py [MODE...] several
 
 Modes are below; none: all. Prints one JSON object a line: milliseconds a step, the median of
---repeats times --steps steps with the least and the greatest.
+--repeats times --steps steps with the least and the greatest. With --losses=N it prints the mean
+loss of the last 20 of N steps instead, on the text in --text, which `step_time --text=FOLDER`
+writes: the last 20 lines of `step_time --losses=FILE --steps=N` are of the same training.
 """
 
 import argparse
 import json
 import os
+import pathlib
 import statistics
 import time
 
@@ -63,11 +66,16 @@ class Layer(nn.Module):
         return self.norm2(x + self.drop(self.linear2(self.drop(F.relu(self.linear1(x))))))
 
 
+def sinusoidal_positions(positions, width):
+    angle = torch.arange(positions)[:, None] * 10000.0 ** (-torch.arange(0, width, 2) / width)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
+
+
 class LanguageModel(nn.Module):
     def __init__(self, a):
         super().__init__()
         self.embedding = nn.Embedding(a.vocabulary, a.width)
-        self.register_buffer("positions", torch.randn(a.sequence, a.width))
+        self.register_buffer("positions", sinusoidal_positions(a.sequence, a.width))
         self.layers = nn.ModuleList(Layer(a.width, a.heads, a.inner, a.dropout) for _ in range(a.layers))
         self.norm = nn.LayerNorm(a.width)
         self.decoder = nn.Linear(a.width, a.vocabulary)
@@ -77,6 +85,22 @@ class LanguageModel(nn.Module):
         for layer in self.layers:
             x = layer(x)
         return self.decoder(self.norm(x))
+
+
+def batches_of(text, a, device):
+    """Every word starts a window, as in the configuration `seed`; windows come in random order."""
+    lines = (pathlib.Path(text) / "train.txt").read_text().splitlines()
+    words = [word for line in lines for word in [*line.split(), "<eos>"]]
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    tokens = torch.tensor([numbers[word] for word in words], device=device)
+    windows = tokens.unfold(0, a.sequence + 1, 1)
+    order = torch.randperm(len(windows), generator=torch.Generator().manual_seed(1)).to(device)
+    return windows[order[:a.losses * a.batch]].view(a.losses, a.batch, a.sequence + 1)
+
+
+def random_batches(a, device):
+    generator = torch.Generator(device=device).manual_seed(1)
+    return torch.randint(a.vocabulary, (50, a.batch, a.sequence + 1), device=device, generator=generator)
 
 
 def make_step(mode, a, device, local_rank):
@@ -93,9 +117,7 @@ def make_step(mode, a, device, local_rank):
         return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     forward = torch.compile(loss_of, mode=compiled) if compiled else loss_of
-    generator = torch.Generator(device=device).manual_seed(1)
-    shape = (50, a.batch, a.sequence + 1)
-    batches = torch.randint(a.vocabulary, shape, device=device, generator=generator)
+    batches = batches_of(a.text, a, device) if a.losses else random_batches(a, device)
 
     def step_on(inputs, targets):
         optimizer.zero_grad()
@@ -153,15 +175,23 @@ def measure(step, a, device):
     return times
 
 
+def last_loss(step, a):
+    losses = [step(number).detach().clone() for number in range(a.losses)]
+    return torch.stack(losses[-20:]).mean().item()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modes", nargs="*", metavar="MODE", help=", ".join(MODES))
     sizes = dict(vocabulary=66000, width=128, heads=4, layers=2, inner=2048, sequence=32, batch=128,
-                 steps=50, repeats=9, warm_up=30, threads=0)
+                 steps=50, repeats=9, warm_up=30, threads=0, losses=0)
     for name, default in sizes.items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=default)
     parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--text", help="a folder with train.txt, for --losses")
     a = parser.parse_args()
+    if bool(a.text) != bool(a.losses):
+        parser.error("--text and --losses are given together")
     if unknown := set(a.modes) - set(MODES):
         parser.error(f"unknown mode {', '.join(sorted(unknown))}; there are {', '.join(MODES)}")
     if a.threads:
@@ -173,10 +203,17 @@ def main():
     if world > 1:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     # A graph needs a GPU, and DistributedDataParallel in one more preparation than a user would take on.
-    apt = [mode for mode in MODES if not MODES[mode][3] or (device.type == "cuda" and world == 1)]
+    graphs = device.type == "cuda" and world == 1 and not a.losses  # its warm-up trains too
+    apt = [mode for mode in MODES if graphs or not MODES[mode][3]]
     for mode in a.modes or apt:
         torch._dynamo.reset()
-        times = measure(make_step(mode, a, device, local_rank), a, device)
+        step = make_step(mode, a, device, local_rank)
+        if a.losses:
+            loss = last_loss(step, a)
+            if local_rank == 0:
+                print(json.dumps({"name": mode, "ranks": world, "loss": loss}), flush=True)
+            continue
+        times = measure(step, a, device)
         middle = statistics.median(times)
         if local_rank == 0:
             print(json.dumps({"name": mode, "ranks": world, "step_ms": middle, "least_ms": min(times),
