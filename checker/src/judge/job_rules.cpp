@@ -109,11 +109,17 @@ class JobRules {
     return job_.trainers.empty() ? job_.launchers : job_.trainers;
   }
 
-  // CUDA sees all GPUs where nothing is said.
+  // CUDA sees all GPUs where nothing is said, and none behind a number that no GPU has.
   std::set<std::string> visible_to(const StartSeen& start) const {
     if (start.environment.contains("CUDA_VISIBLE_DEVICES")) {
-      const auto entries = split(start.variable("CUDA_VISIBLE_DEVICES"), ',');
-      return {entries.begin(), entries.end()};
+      std::set<std::string> seen;
+      for (const auto& entry : split(start.variable("CUDA_VISIBLE_DEVICES"), ',')) {
+        const bool numbered = entry.find_first_not_of("0123456789") == std::string::npos;
+        const auto gpus = static_cast<int>(context_.gpus_per_node);
+        if (numbered && whole_number(entry, gpus) >= gpus) break;
+        seen.insert(entry);
+      }
+      return seen;
     }
     std::set<std::string> all;
     for (size_t gpu = 0; gpu < context_.gpus_per_node; ++gpu) all.insert(std::to_string(gpu));

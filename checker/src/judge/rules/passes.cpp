@@ -203,6 +203,18 @@ std::optional<SamplerProblem> sampler_problem(const RunContext& context, Split s
   return std::nullopt;
 }
 
+std::optional<SamplerRecord> padding_sampler(const RunContext& context, Split split) {
+  const uint64_t world = context.world();
+  if (context.size_of(split) % world == 0) return std::nullopt;
+  std::optional<SamplerRecord> padding;
+  for (const auto* sampler : samplers_for(context, 0, split)) {
+    if (sampler->num_replicas != world) continue;
+    if (sampler->pad == 0 || sampler->drop_last == 1) return std::nullopt;
+    padding = *sampler;
+  }
+  return padding;
+}
+
 bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events) {
   return rank.shutdown_event && !events.empty() && events.back() > *rank.shutdown_event;
 }

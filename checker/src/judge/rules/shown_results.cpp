@@ -98,7 +98,7 @@ const Kind& kind_named(const ExpectedResult& result) {
               did_you_mean(result.is, known));
 }
 
-// Layout makes no difference: a row is as good as a column.
+// The numbers, in their order; has_shape() looks at how they are laid out.
 bool equal(const Numbers& a, const Numbers& b, double tolerance) {
   return std::ranges::equal(a, b, [&](double x, double y) {
     return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y));
@@ -112,6 +112,12 @@ std::string in_words(const Numbers& numbers) {
     words += (i == 0 ? "" : " ") + digits(numbers[i]);
   }
   return words + (numbers.size() > kShown ? " ..." : "");
+}
+
+std::string sizes_in_words(const std::vector<int64_t>& sizes) {
+  std::string words;
+  for (const auto size : sizes) words += (words.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + words + "]";
 }
 
 // What a rank showed last under a name; null: nothing.
@@ -159,8 +165,21 @@ class Results {
  private:
   Given given(const RankSeen& rank) const { return {rank.place, all_}; }
 
+  // A row for each rank, where the numbers of all are asked for; elsewhere the layout is free.
+  std::vector<int64_t> shape_of(const ExpectedResult& result) const {
+    if (result.is != "stacked") return {};
+    const auto rows = static_cast<int64_t>(context_.world());
+    return {rows, static_cast<int64_t>(all_.front().size())};
+  }
+
+  bool has_shape(const ExpectedResult& result, const ResultSeen& seen) const {
+    const auto shape = shape_of(result);
+    return shape.empty() || seen.tensor.sizes == shape;
+  }
+
   bool is_right(const ExpectedResult& result, const RankSeen& rank, const ResultSeen& seen) const {
-    return equal(seen.tensor.values, kind_named(result).of(given(rank)), context_.plan.tolerance);
+    return has_shape(result, seen) &&
+           equal(seen.tensor.values, kind_named(result).of(given(rank)), context_.plan.tolerance);
   }
 
   EvidenceLine line(const ExpectedResult& result, const RankSeen& rank,
@@ -170,6 +189,12 @@ class Results {
     if (got.size() != expected.size()) {
       return {"shows_others",
               {{"rank", rank.place.rank}, {"elements", got.size()}, {"wanted", expected.size()}}};
+    }
+    if (!has_shape(result, seen)) {
+      return {"shows_shape",
+              {{"rank", rank.place.rank},
+               {"got", sizes_in_words(seen.tensor.sizes)},
+               {"expected", sizes_in_words(shape_of(result))}}};
     }
     Values values{
         {"rank", rank.place.rank}, {"got", in_words(got)}, {"expected", in_words(expected)}};

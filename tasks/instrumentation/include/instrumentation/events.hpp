@@ -84,6 +84,10 @@ enum class Kind : uint16_t {
 
   // The training, continued.
   backward_ended = 49,  ///< a backward() that came to a loss has computed all: uint64 its number
+
+  // Calls of distributed_utils, continued.
+  setup = 50,  ///< before setup() joins: text, the backend and the device that it is asked for, a
+               ///< line each; empty where it is asked for none
 };
 
 struct GroupRecord {
