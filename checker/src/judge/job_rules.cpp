@@ -76,9 +76,12 @@ class JobRules {
 
   void nodes() {
     if (job_.hosts.size() == 2) return;
-    symptoms_.push_back({.id = "not_two_nodes",
-                         .values = {{"nodes", job_.hosts.size()}},
-                         .evidence = {{"nodes", {{"hosts", join(job_.hosts, ", ")}}}}});
+    // One is what the script asks for as given.
+    symptoms_.push_back(
+        {.id = "not_two_nodes",
+         .values = {{"nodes", job_.hosts.size()}},
+         .evidence = {{"nodes", {{"hosts", join(job_.hosts, ", ")}}}},
+         .kind = job_.hosts.size() == 1 ? FindingKind::not_started : FindingKind::mistake});
   }
 
   void end() {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "instrumentation/numbers.hpp"
+#include "judge/collectives.hpp"
 #include "judge/rules/rules.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -66,7 +67,7 @@ struct Kind {
   Numbers (*of)(const Given& given);
 };
 
-const std::array<Kind, 13> kKinds{{
+const std::array<Kind, 14> kKinds{{
     {"own", "result.own", [](const Given& given) { return given.own(); }},
     {"sum", "result.sum", sum},
     {"mean", "result.mean", mean},
@@ -81,6 +82,8 @@ const std::array<Kind, 13> kKinds{{
      [](const Given& given) { return given.all[(given.place.rank + 1) % given.world()]; }},
     {"part_of_sum", "result.part_of_sum",
      [](const Given& given) { return part_of(given, sum(given)); }},
+    {"part_of_mean", "result.part_of_mean",
+     [](const Given& given) { return part_of(given, mean(given)); }},
     {"own_part", "result.own_part", [](const Given& given) { return part_of(given, given.own()); }},
     {"rank", "result.rank", [](const Given& given) { return one(given.place.rank); }},
     {"local_rank", "result.local_rank",
@@ -127,6 +130,14 @@ const ResultSeen* shown(const RankSeen& rank, const std::string& name) {
   return found == rank.results.rend() ? nullptr : &*found;
 }
 
+// What the program started and never waited for; null: nothing.
+const CollectiveSeen* not_awaited(const RankSeen& rank) {
+  const auto found = std::ranges::find_if(rank.collectives, [](const CollectiveSeen& collective) {
+    return !collective.waited_from && !collective.may_wait_unseen;
+  });
+  return found == rank.collectives.end() ? nullptr : &*found;
+}
+
 class Results {
  public:
   explicit Results(const RunContext& context) : context_(context) {
@@ -147,6 +158,9 @@ class Results {
       if (!seen || is_right(result, rank, *seen)) continue;
       different.push_back(rank.place.rank);
       lines.push_back(line(result, rank, *seen));
+      if (const auto* call = not_awaited(rank)) {
+        lines.push_back(seen_call(context_, "not_awaited", rank.place.rank, *call));
+      }
     }
     auto values = context_.values();
     values["name"] = result.name;

@@ -56,7 +56,7 @@ class TrainingShares : public Shares {
 
   bool judge(size_t epoch, const std::vector<const Pass*>& passes) {
     const auto evidence = ids_by_rank(passes);
-    if (copied(passes, context_.plan.batch_size)) {
+    if (copied(passes, context_.plan.batch_size) || cut_beyond_a_share(passes)) {
       add_not_shared(evidence);
       return true;
     }
@@ -74,6 +74,15 @@ class TrainingShares : public Shares {
   }
 
  private:
+  // An epoch that --max-steps ended, and in which each rank has taken more than its share can hold.
+  bool cut_beyond_a_share(const std::vector<const Pass*>& passes) const {
+    const uint64_t world = context_.world();
+    return world > 1 && ends_at_the_limit(passes) &&
+           std::ranges::all_of(passes, [&](const Pass* pass) {
+             return pass->ids().size() > (size_ + world - 1) / world;
+           });
+  }
+
   // Whether two ranks share all their samples exactly where they have the same local rank.
   bool shared_by_local_rank(const std::vector<const Pass*>& passes) const {
     bool any = false;
