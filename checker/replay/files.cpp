@@ -1,5 +1,7 @@
 #include <torch/torch.h>
 
+#include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "distributed_utils/save.hpp"
@@ -26,6 +28,13 @@ bool read_into(tasks::Model& model, const std::filesystem::path& file) {
   }
 }
 
+// What torch::save writes is a zip archive.
+bool is_archive(const std::filesystem::path& file) {
+  std::array<char, 2> begin{};
+  std::ifstream(file, std::ios::binary).read(begin.data(), begin.size());
+  return begin == std::array{'P', 'K'};
+}
+
 }  // namespace
 
 nlohmann::json look_into(const tasks::Task& task, const std::filesystem::path& file,
@@ -33,7 +42,11 @@ nlohmann::json look_into(const tasks::Task& task, const std::filesystem::path& f
                          const std::vector<checker::TensorSeen>& parameters) {
   nlohmann::json result = {{"file", file.string()}, {"holds", "unreadable"}};
   const auto model = task.make_model();
-  if (!read_into(*model, file)) return result;
+  if (!read_into(*model, file)) {
+    if (is_archive(file))
+      result["holds"] = "unreadable, an archive of torch::save and no safetensors";
+    return result;
+  }
   const auto values = flat(ordered_parameters(*model, parameters));
   result["holds"] = "other";
   for (const auto& [name, state] : states) {

@@ -92,6 +92,10 @@ TEST(JobRules, GpusAreAskedForAndSeen) {
   job = right_job();
   set_everywhere(job, "CUDA_VISIBLE_DEVICES", "0");
   EXPECT_THAT(found(job), ElementsAre(Pair(14, "gpus_not_visible")));
+  set_everywhere(job, "CUDA_VISIBLE_DEVICES", "1,2,3,4");
+  EXPECT_THAT(found(job), ElementsAre(Pair(14, "gpus_not_visible"))) << "there is no number 4";
+  set_everywhere(job, "CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,GPU-c,GPU-d");
+  EXPECT_THAT(found(job), ElementsAre());
   for (auto& start : job.trainers) start.environment.erase("CUDA_VISIBLE_DEVICES");
   EXPECT_THAT(found(job), ElementsAre()) << "CUDA sees all of them";
   job = right_job();

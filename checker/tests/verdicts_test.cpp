@@ -69,6 +69,17 @@ TEST(Verdicts, OpenIsWhatIsUntouchedAndNotStarted) {
   EXPECT_EQ(found(FindingKind::crash, {6, 7}).at(6), State::wrong);
 }
 
+TEST(Verdicts, WhatNoRunShowsIsOpenWhileItsCodeIsAsGiven) {
+  const auto& step = course().step("02");
+  const auto found = [&](const std::set<int>& untouched) {
+    return states(
+        to_verdicts(course(), step, course().todos_of(step, false), {}, untouched, false));
+  };
+  EXPECT_EQ(found({2}).at(2), State::open);
+  EXPECT_EQ(found({2}).at(3), State::done);
+  EXPECT_EQ(found({}).at(2), State::done);
+}
+
 TEST(Verdicts, ACrashIsShownWhateverElseIsWrong) {
   const auto& step = course().step("03");
   const auto verdicts = to_verdicts(course(), step, course().todos_of(step, false),

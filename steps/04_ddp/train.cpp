@@ -95,8 +95,8 @@ int main(int argc, char** argv) try {
   //   backward(), while the rest of that backward() is still running. Equal weights and equal
   //   gradients stay equal.
   //
-  //   The order matters: first to the device, then wrapped, then the optimizer on the wrapped
-  //   model's parameters. All of the code below goes on to use `model`.
+  //   The order is Python's: first to the device, then wrapped, then the optimizer on the
+  //   parameters of `model`. All of the code below goes on to use `model`.
   //
   //   Expect with --world 2 losses close to those of one rank with twice the batch size.
   const auto model = module;

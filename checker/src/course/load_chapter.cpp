@@ -21,8 +21,8 @@ const std::string kNoParent = "none";
 
 Todo read_todo(const fs::path& file, int number) {
   const Mapping mapping(file, read_yaml(file),
-                        {"title", "done", "step", "features", "needs", "shows_in", "here_too",
-                         "text", "hint", "shape", "explanation"});
+                        {"title", "done", "step", "features", "needs", "shows_in", "while_given",
+                         "here_too", "text", "hint", "shape", "explanation"});
   return {.number = number,
           .title = mapping.line("title"),
           .done = mapping.line("done"),
@@ -30,6 +30,7 @@ Todo read_todo(const fs::path& file, int number) {
           .features = mapping.list<std::string>("features"),
           .needs = mapping.has("needs") ? mapping.list<int>("needs") : std::vector<int>{},
           .shows_in = mapping.has("shows_in") ? mapping.node("shows_in").as<int>() : number,
+          .while_given = mapping.has("while_given") ? mapping.line("while_given") : "",
           .here_too = mapping.has("here_too") ? mapping.line("here_too") : "",
           .text = mapping.text("text"),
           .hint = mapping.text("hint"),

@@ -97,6 +97,8 @@ class Interpreter {
         return;
       case Kind::waited:
         return waited(event, place);
+      case Kind::setup:
+        return setup(event);
       case Kind::sampler:
         if (const auto made = event.head<format::SamplerRecord>()) rank_.samplers.push_back(*made);
         return;
@@ -145,6 +147,13 @@ class Interpreter {
     const auto& last = losses_.back();
     const bool went_on = !rank_.collectives.empty() && rank_.collectives.back().event > last.event;
     return last.with_gradients && !last.trains() && !went_on;
+  }
+
+  void setup(const Event& event) {
+    const auto end = event.payload.find('\n');
+    if (end == std::string::npos) return;
+    rank_.setups.push_back(
+        {.backend = event.payload.substr(0, end), .device = event.payload.substr(end + 1)});
   }
 
   void group(const Event& event) {

@@ -142,6 +142,11 @@ struct PreparationSeen {
   size_t event = 0;
 };
 
+/// What setup() was asked for; empty: nothing in particular.
+struct SetupSeen {
+  std::string backend, device;
+};
+
 struct SetEpoch {
   uint64_t sampler = 0, epoch = 0;
 };
@@ -177,6 +182,7 @@ struct RankSeen {
   std::vector<ReportSeen> reports;           ///< the same, with their metrics
   std::vector<std::string> splits, metrics;  ///< the names of the task's
   std::optional<std::string> unread;         ///< what the log holds that cannot be read
+  std::vector<SetupSeen> setups;             ///< calls of it
   std::vector<instrumentation::SamplerRecord> samplers;
   std::vector<SetEpoch> epochs_set;
   std::vector<std::string> devices;

@@ -1,7 +1,6 @@
 #include "judge/check.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "course/programs.hpp"
@@ -30,7 +29,10 @@ double since(std::chrono::steady_clock::time_point begin) {
 
 constexpr const char* kDropout = "dropout";
 // Settings of plans that are options of every trainer.
-constexpr std::array<std::string_view, 3> kTrainersOptions{"epochs", "batch_size", "max_steps"};
+bool is_trainers_option(std::string_view key) {
+  return key == "epochs" || key == "batch_size" || key == "max_steps";
+}
+
 // Which of so many plans is the `number`th of a judgement. Three of twelve are four apart; the
 // chapter's list is made for that.
 size_t drawn_plan(uint64_t seed, size_t number, size_t plans) {
@@ -164,9 +166,8 @@ class Check {
   static std::string in_words(const Conditions& conditions) {
     std::string text;
     for (const auto& [key, value] : conditions.settings) {
-      const bool is_option = std::ranges::find(kTrainersOptions, key) != kTrainersOptions.end();
-      text += (text.empty() ? "" : " ") + (is_option ? "--" + replaced(key, "_", "-") : key) + " " +
-              value;
+      text += (text.empty() ? "" : " ") +
+              (is_trainers_option(key) ? "--" + replaced(key, "_", "-") : key) + " " + value;
     }
     return text;
   }
@@ -217,7 +218,7 @@ class Check {
       if (trains) report_.not_checked.push_back("the job script: " + *impossible);
       return;
     }
-    stage("running it as a job");
+    stage("running it as a job, which takes up to a minute");
     const auto checked = check_job(project_, course_, step_,
                                    {.script = script,
                                     .trainer = fs::absolute(program_),
@@ -225,7 +226,7 @@ class Check {
                                     .folder = work.folder,
                                     .box = options_.box});
     auto verdicts = to_verdicts(course_, step_, course_.todos_of(step_, true), checked.findings,
-                                untouched, false);
+                                untouched, checked.cut_off);
     report_.verdicts.insert(report_.verdicts.end(), std::make_move_iterator(verdicts.begin()),
                             std::make_move_iterator(verdicts.end()));
     if (!checked.unjudged.empty()) {
@@ -254,8 +255,8 @@ class Check {
         .task = task(), .seed = seed, .worlds = worlds.shapes, .settings = conditions.settings};
     // Of random numbers on GPUs the replay knows nothing, and other tasks have other settings.
     std::erase_if(request.settings, [&](const auto& setting) {
-      return setting.first == kDropout &&
-             (on_gpus || request.task != course_.chapter_of(step_).task);
+      return (setting.first == kDropout && on_gpus) ||
+             (!is_trainers_option(setting.first) && request.task != course_.chapter_of(step_).task);
     });
     return make_plan(project_.build / "bin" / "replay", request, folder, options_.servers);
   }

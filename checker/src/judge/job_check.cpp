@@ -76,6 +76,7 @@ JobChecked check_job(const Project& project, const Course& course, const Step& s
   }
   const auto& job = jobs.front();
   JobChecked checked;
+  checked.cut_off = job.launchers.empty() && job.trainers.empty();
   checked.findings = tell(
       course, step,
       judge_job({.job = job,

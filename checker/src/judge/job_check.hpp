@@ -22,6 +22,7 @@ std::optional<std::string> job_check_impossible(const Project& project);
 
 struct JobChecked {
   Findings findings;
+  bool cut_off = false;   ///< it started nothing, so that of all that comes later nothing is known
   int unjudged_todo = 0;  ///< whose signal, which comes before a job's time is up, was not tried
   std::string unjudged;   ///< why not; empty: it was tried, or there was no need to
 };

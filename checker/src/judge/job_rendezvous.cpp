@@ -98,7 +98,11 @@ std::optional<Symptom> judge_rendezvous(const JobContext& context) {
     id = "port_of_every_job";
   }
   if (id.empty()) return std::nullopt;
-  return Symptom{.id = id, .evidence = evidence_of(all)};
+  const bool nothing = std::ranges::all_of(
+      all, [](const Rendezvous& told) { return told.address.empty() && told.port.empty(); });
+  return Symptom{.id = id,
+                 .evidence = evidence_of(all),
+                 .kind = nothing ? FindingKind::not_started : FindingKind::mistake};
 }
 
 }  // namespace checker

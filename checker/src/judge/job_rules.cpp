@@ -76,9 +76,12 @@ class JobRules {
 
   void nodes() {
     if (job_.hosts.size() == 2) return;
-    symptoms_.push_back({.id = "not_two_nodes",
-                         .values = {{"nodes", job_.hosts.size()}},
-                         .evidence = {{"nodes", {{"hosts", join(job_.hosts, ", ")}}}}});
+    // One is what the script asks for as given.
+    symptoms_.push_back(
+        {.id = "not_two_nodes",
+         .values = {{"nodes", job_.hosts.size()}},
+         .evidence = {{"nodes", {{"hosts", join(job_.hosts, ", ")}}}},
+         .kind = job_.hosts.size() == 1 ? FindingKind::not_started : FindingKind::mistake});
   }
 
   void end() {
@@ -109,11 +112,17 @@ class JobRules {
     return job_.trainers.empty() ? job_.launchers : job_.trainers;
   }
 
-  // CUDA sees all GPUs where nothing is said.
+  // CUDA sees all GPUs where nothing is said, and none behind a number that no GPU has.
   std::set<std::string> visible_to(const StartSeen& start) const {
     if (start.environment.contains("CUDA_VISIBLE_DEVICES")) {
-      const auto entries = split(start.variable("CUDA_VISIBLE_DEVICES"), ',');
-      return {entries.begin(), entries.end()};
+      std::set<std::string> seen;
+      for (const auto& entry : split(start.variable("CUDA_VISIBLE_DEVICES"), ',')) {
+        const bool numbered = entry.find_first_not_of("0123456789") == std::string::npos;
+        const auto gpus = static_cast<int>(context_.gpus_per_node);
+        if (numbered && whole_number(entry, gpus) >= gpus) break;
+        seen.insert(entry);
+      }
+      return seen;
     }
     std::set<std::string> all;
     for (size_t gpu = 0; gpu < context_.gpus_per_node; ++gpu) all.insert(std::to_string(gpu));

@@ -152,8 +152,13 @@ std::vector<size_t> most_telling_first(const std::vector<RecordedRun>& runs) {
 TrainerChecked check_trainer(const Project& project, const Course& course, const Step& step,
                              const TrainerCheckOptions& options) {
   const bool trains = step.kind == ProgramKind::trainer;
-  auto arguments = options.plan.options;
+  auto plan = options.plan;
+  auto& arguments = plan.options;
   if (trains) arguments.insert(arguments.end(), {"--device", options.device});
+  // The user says which backend, so that a program shows whether it listens.
+  if (trains && options.device == "cpu") {
+    arguments.insert(arguments.end(), {"--backend", "gloo"});
+  }
   const auto features = features_until(course, step, Rendering::solution);
   // Until one rank writes for all, every rank writes the same files, which may be broken then.
   // A plain program's ranks share a folder as well.
@@ -186,8 +191,7 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   TrainerChecked checked;
   for (const size_t i : most_telling_first(runs)) {
     choose_test(truth.worlds[i], runs[i].run, options.plan.loss_tolerance);
-    const RunContext context{runs[i], truth.worlds[i], options.plan, course,
-                             step,    features,        locate};
+    const RunContext context{runs[i], truth.worlds[i], plan, course, step, features, locate};
     add_unknown(checked.findings, tell(course, step, judge_world(context), options.untouched));
     add_unjudged(context, checked.unjudged);
     if (!checked.timeline && !checked.findings.empty() && context.world() > 1) {

@@ -61,6 +61,9 @@ class Verdicts {
     } else if (cut_off_) {
       verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
       verdict.reason = "the run did not come that far";
+    } else if (untouched_.contains(todo) && !course_.todos.at(todo).while_given.empty()) {
+      verdict.state = State::open;
+      verdict.reason = course_.todos.at(todo).while_given;
     }
     if (const auto notes = notes_.find(todo); notes != notes_.end()) verdict.notes = notes->second;
     return verdict;

@@ -100,7 +100,7 @@ std::vector<std::string> finding_lines(const Finding& finding, size_t indent, co
 std::vector<std::string> todo_lines(const Todo& todo, State state, const std::string& note,
                                     const Look& look) {
   auto digits = label_of_todo(todo.number);
-  digits.resize(std::max<size_t>(4, digits.size() + 1), ' ');
+  digits.resize(std::max<size_t>(4, digits.size() + 2), ' ');
   const std::string label = "  " + mark(state, look) + " TODO " + digits;
   const auto line = label + todo.title;
   if (note.empty()) return {line};

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
@@ -16,6 +17,12 @@ struct GroupDescription {
   int rank = 0;  ///< of this process, in the group
   int size = 0;
   std::vector<int> ranks;  ///< of the world, in the group's order
+};
+
+/// What setup() is asked for.
+struct SetupDescription {
+  std::string backend;                ///< empty: none in particular
+  std::optional<c10::Device> device;  ///< nothing: none in particular
 };
 
 /// A DistributedSampler that has been made.
@@ -46,6 +53,9 @@ class Observer {
   /// What wraps each of the group's backends, so that all its calls come past the observer. A group
   /// has two of them where CUDA tensors go to NCCL and others to Gloo.
   virtual std::function<BackendPtr(BackendPtr)> wrap_backends(const GroupDescription& group) = 0;
+
+  /// setup() is called, and has not looked yet whether it can do what it is asked for.
+  virtual void setup_called(const SetupDescription& /*asked*/) {}
 
   /// A sampler was made. The number that is returned names it, and all its copies, below.
   virtual uint64_t sampler_made(const SamplerDescription& /*sampler*/) { return 0; }

@@ -11,6 +11,7 @@
 
 #include "distributed_utils/error.hpp"
 #include "distributed_utils/launch.hpp"
+#include "distributed_utils/observer.hpp"
 #include "group/backend.hpp"
 #include "group/world.hpp"
 #include "launch/rendezvous.hpp"
@@ -82,6 +83,9 @@ void ignore_broken_pipes() {
 World setup(const SetupOptions& options) {
   if (is_initialized()) {
     throw Error("setup() was called twice. Mend: call it once, or destroy_process_group() before.");
+  }
+  if (Observer* const watching = observer()) {
+    watching->setup_called({.backend = options.backend, .device = options.device});
   }
   ignore_broken_pipes();
   const Launch launch = read_launch();

@@ -2,6 +2,7 @@
 #include "watcher.hpp"
 
 #include <atomic>
+#include <string>
 #include <utility>
 
 #include "calls.hpp"
@@ -19,6 +20,11 @@ class Watcher : public distributed_utils::Observer {
       const distributed_utils::GroupDescription& group) override {
     return [recorded = record_group(group.name, group.rank, group.size, group.ranks)](
                BackendPtr backend) { return wrap_recorded(std::move(backend), recorded); };
+  }
+
+  void setup_called(const distributed_utils::SetupDescription& asked) override {
+    const std::string device = asked.device ? asked.device->str() : "";
+    recording::record_text(Kind::setup, asked.backend + "\n" + device);
   }
 
   uint64_t sampler_made(const distributed_utils::SamplerDescription& sampler) override {

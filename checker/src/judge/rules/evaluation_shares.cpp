@@ -30,6 +30,14 @@ class EvaluationShares : public Shares {
     return true;
   }
 
+  // As many samples as another split has: a loader with that split's sampler asks for them.
+  bool dealt_by_anothers_sampler() const {
+    const auto asked = fetched();
+    return std::ranges::any_of(context_.run().ranks.front().samplers, [&](const auto& sampler) {
+      return sampler.dataset_size == asked && asked != size_;
+    });
+  }
+
   // How many of the split's samples some rank was given, used or not.
   size_t fetched() const {
     std::set<uint64_t> all;
@@ -79,7 +87,9 @@ class EvaluationShares : public Shares {
     Symptom symptom{.id = name_of(split_) + "_left_out",
                     .blame = {sampler_or_loader(context_, split_)}};
     if (fetched() >= size_ || right_sampler(context_, split_)) {
-      symptom.variant = fetched() >= size_ ? "loop" : "loader";
+      symptom.variant = fetched() >= size_            ? "loop"
+                        : dealt_by_anothers_sampler() ? "another"
+                                                      : "loader";
       symptom.blame = {"evaluation_loop." + name_of(split_)};
     } else if (const auto problem = sampler_problem(context_, split_)) {
       symptom.variant = "sampler";

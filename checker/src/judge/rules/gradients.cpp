@@ -127,7 +127,9 @@ class Gradients {
     const bool not_started = reading == kLocal && !talks_about_gradients();
     add({.id = std::string(reading),
          .evidence = std::move(evidence),
-         .variant = reading == kLocal && talks_in_training() ? "exchanged" : "",
+         .variant = reading == kLocal && talks_in_training() ? "exchanged"
+                    : reading == kOther && by_hand_ && t > 0 ? "later"
+                                                             : "",
          .blame = by_hand_ && not_started
                       ? std::vector<std::string>{"gradients_not_averaged.at_all"}
                       : std::vector<std::string>{},

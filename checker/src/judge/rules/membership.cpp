@@ -74,6 +74,43 @@ void own_device(const RunContext& context, Symptoms& symptoms) {
   }
 }
 
+// What the run was started with; empty: not said.
+std::string started_with(const RunContext& context, std::string_view option) {
+  const auto& options = context.plan.options;
+  const auto found = std::find(options.rbegin(), options.rend(), option);
+  return found == options.rend() || found == options.rbegin() ? "" : *std::prev(found);
+}
+
+std::string type_of(const std::string& device) { return device.substr(0, device.find(':')); }
+
+// Who makes a group without setup() picks by other ways, and nobody knows by which.
+void passes_on_the_choice(const RunContext& context, Symptoms& symptoms) {
+  const auto device = started_with(context, "--device");
+  const auto backend = started_with(context, "--backend");
+  for (const auto& rank : context.run().ranks) {
+    if (rank.setups.empty()) continue;
+    const auto& asked = rank.setups.back();
+    const bool no_device = type_of(asked.device) != type_of(device) && !device.empty();
+    const bool no_backend = asked.backend != backend && !backend.empty();
+    if (!no_device && !no_backend) continue;
+    auto values = context.values();
+    values["missing"] = no_device && no_backend ? "the device and the backend"
+                        : no_device             ? "the device"
+                                                : "the backend";
+    const auto or_none = [](const std::string& asked_for) {
+      return asked_for.empty() ? "none" : asked_for;
+    };
+    symptoms.push_back({.id = "setup_without_the_choice",
+                        .values = values,
+                        .evidence = {{"chosen", {{"device", device}, {"backend", backend}}},
+                                     {"asked",
+                                      {{"rank", rank.place.rank},
+                                       {"device", or_none(asked.device)},
+                                       {"backend", or_none(asked.backend)}}}}});
+    return;
+  }
+}
+
 }  // namespace
 
 void membership(const RunContext& context, Symptoms& symptoms) {
@@ -89,6 +126,7 @@ void membership(const RunContext& context, Symptoms& symptoms) {
   if (symptom.evidence.empty()) {
     stays_member(context, symptoms);
     if (symptoms.empty()) plans_for_the_world(context, symptoms);
+    if (symptoms.empty()) passes_on_the_choice(context, symptoms);
     return own_device(context, symptoms);
   }
   // A process that dies before it joins has a better reason than that it did not join.

@@ -173,6 +173,28 @@ SamplerProblem problem_of(const RunContext& context, size_t rank, const SamplerR
 
 }  // namespace
 
+namespace {
+
+// Each rank's last sampler, where it shuffles.
+std::optional<SamplerProblem> different_seeds(const RunContext& context, Split split) {
+  const SamplerRecord* first = nullptr;
+  for (size_t rank = 0; rank < context.world(); ++rank) {
+    const auto made = samplers_for(context, rank, split);
+    if (made.empty() || made.back()->shuffle == 0) continue;
+    if (!first) first = made.back();
+    if (made.back()->seed == first->seed) continue;
+    return SamplerProblem{"seeds",
+                          {"seeds",
+                           {{"a", first->rank},
+                            {"b", made.back()->rank},
+                            {"seed_a", first->seed},
+                            {"seed_b", made.back()->seed}}}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 bool right_sampler(const RunContext& context, Split split) {
   std::optional<uint64_t> seed;
   bool any = false;
@@ -200,7 +222,19 @@ std::optional<SamplerProblem> sampler_problem(const RunContext& context, Split s
     });
     if (!right && !made.empty()) return problem_of(context, rank, *made.front());
   }
-  return std::nullopt;
+  return different_seeds(context, split);
+}
+
+std::optional<SamplerRecord> padding_sampler(const RunContext& context, Split split) {
+  const uint64_t world = context.world();
+  if (context.size_of(split) % world == 0) return std::nullopt;
+  std::optional<SamplerRecord> padding;
+  for (const auto* sampler : samplers_for(context, 0, split)) {
+    if (sampler->num_replicas != world) continue;
+    if (sampler->pad == 0 || sampler->drop_last == 1) return std::nullopt;
+    padding = *sampler;
+  }
+  return padding;
 }
 
 bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events) {

@@ -48,6 +48,11 @@ struct SamplerProblem {
   EvidenceLine seen;
 };
 
+/// A sampler of this split, of this world, that repeats samples because the ranks cannot share
+/// evenly; nothing if there is none, or one beside it that does not.
+std::optional<instrumentation::SamplerRecord> padding_sampler(const RunContext& context,
+                                                              Split split);
+
 /// The first problem of a split's samplers; nothing where no rank made one, or all are right.
 std::optional<SamplerProblem> sampler_problem(const RunContext& context, Split split);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "instrumentation/numbers.hpp"
+#include "judge/collectives.hpp"
 #include "judge/rules/rules.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -66,7 +67,7 @@ struct Kind {
   Numbers (*of)(const Given& given);
 };
 
-const std::array<Kind, 13> kKinds{{
+const std::array<Kind, 14> kKinds{{
     {"own", "result.own", [](const Given& given) { return given.own(); }},
     {"sum", "result.sum", sum},
     {"mean", "result.mean", mean},
@@ -81,6 +82,8 @@ const std::array<Kind, 13> kKinds{{
      [](const Given& given) { return given.all[(given.place.rank + 1) % given.world()]; }},
     {"part_of_sum", "result.part_of_sum",
      [](const Given& given) { return part_of(given, sum(given)); }},
+    {"part_of_mean", "result.part_of_mean",
+     [](const Given& given) { return part_of(given, mean(given)); }},
     {"own_part", "result.own_part", [](const Given& given) { return part_of(given, given.own()); }},
     {"rank", "result.rank", [](const Given& given) { return one(given.place.rank); }},
     {"local_rank", "result.local_rank",
@@ -98,7 +101,7 @@ const Kind& kind_named(const ExpectedResult& result) {
               did_you_mean(result.is, known));
 }
 
-// Layout makes no difference: a row is as good as a column.
+// The numbers, in their order; has_shape() looks at how they are laid out.
 bool equal(const Numbers& a, const Numbers& b, double tolerance) {
   return std::ranges::equal(a, b, [&](double x, double y) {
     return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y));
@@ -114,11 +117,25 @@ std::string in_words(const Numbers& numbers) {
   return words + (numbers.size() > kShown ? " ..." : "");
 }
 
+std::string sizes_in_words(const std::vector<int64_t>& sizes) {
+  std::string words;
+  for (const auto size : sizes) words += (words.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + words + "]";
+}
+
 // What a rank showed last under a name; null: nothing.
 const ResultSeen* shown(const RankSeen& rank, const std::string& name) {
   const auto found = std::find_if(rank.results.rbegin(), rank.results.rend(),
                                   [&](const ResultSeen& seen) { return seen.tensor.name == name; });
   return found == rank.results.rend() ? nullptr : &*found;
+}
+
+// What the program started and never waited for; null: nothing.
+const CollectiveSeen* not_awaited(const RankSeen& rank) {
+  const auto found = std::ranges::find_if(rank.collectives, [](const CollectiveSeen& collective) {
+    return !collective.waited_from && !collective.may_wait_unseen;
+  });
+  return found == rank.collectives.end() ? nullptr : &*found;
 }
 
 class Results {
@@ -141,6 +158,9 @@ class Results {
       if (!seen || is_right(result, rank, *seen)) continue;
       different.push_back(rank.place.rank);
       lines.push_back(line(result, rank, *seen));
+      if (const auto* call = not_awaited(rank)) {
+        lines.push_back(seen_call(context_, "not_awaited", rank.place.rank, *call));
+      }
     }
     auto values = context_.values();
     values["name"] = result.name;
@@ -159,8 +179,21 @@ class Results {
  private:
   Given given(const RankSeen& rank) const { return {rank.place, all_}; }
 
+  // A row for each rank, where the numbers of all are asked for; elsewhere the layout is free.
+  std::vector<int64_t> shape_of(const ExpectedResult& result) const {
+    if (result.is != "stacked") return {};
+    const auto rows = static_cast<int64_t>(context_.world());
+    return {rows, static_cast<int64_t>(all_.front().size())};
+  }
+
+  bool has_shape(const ExpectedResult& result, const ResultSeen& seen) const {
+    const auto shape = shape_of(result);
+    return shape.empty() || seen.tensor.sizes == shape;
+  }
+
   bool is_right(const ExpectedResult& result, const RankSeen& rank, const ResultSeen& seen) const {
-    return equal(seen.tensor.values, kind_named(result).of(given(rank)), context_.plan.tolerance);
+    return has_shape(result, seen) &&
+           equal(seen.tensor.values, kind_named(result).of(given(rank)), context_.plan.tolerance);
   }
 
   EvidenceLine line(const ExpectedResult& result, const RankSeen& rank,
@@ -170,6 +203,12 @@ class Results {
     if (got.size() != expected.size()) {
       return {"shows_others",
               {{"rank", rank.place.rank}, {"elements", got.size()}, {"wanted", expected.size()}}};
+    }
+    if (!has_shape(result, seen)) {
+      return {"shows_shape",
+              {{"rank", rank.place.rank},
+               {"got", sizes_in_words(seen.tensor.sizes)},
+               {"expected", sizes_in_words(shape_of(result))}}};
     }
     Values values{
         {"rank", rank.place.rank}, {"got", in_words(got)}, {"expected", in_words(expected)}};

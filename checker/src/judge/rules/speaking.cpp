@@ -28,16 +28,44 @@ bool everybody_prints(const RunContext& context, const std::vector<size_t>& othe
          });
 }
 
+using Loss = ExpectedWorld::Loss;
+
 // The losses that rank 0 prints less often than there are lines for them.
-std::vector<std::string> not_printed(const RunContext& context) {
+std::vector<Loss> not_printed(const RunContext& context) {
   const auto numbers = numbers_in(context.run().ranks[0].output);
   std::map<double, size_t> wanted;
-  std::vector<std::string> missing;
+  std::vector<Loss> missing;
   for (const auto& loss : context.truth.losses()) {
-    if (times_shown(numbers, loss.value) >= ++wanted[loss.value]) continue;
-    missing.push_back(loss.name + ", " + digits(loss.value));
+    if (times_shown(numbers, loss.value) < ++wanted[loss.value]) missing.push_back(loss);
   }
   return missing;
+}
+
+// The line that has the loss's name, and another number.
+std::string line_about(const RunContext& context, const Loss& loss) {
+  for (const auto& line : context.run().ranks[0].output) {
+    if (line.find(loss.name + ":") != std::string::npos) return line;
+  }
+  return "";
+}
+
+Symptom not_all_printed(const RunContext& context, const std::vector<Loss>& missing) {
+  const auto& first = missing.front();
+  const auto line = missing.size() == 1 ? line_about(context, first) : "";
+  const auto named = first.name + ", " + digits(first.value);
+  if (line.empty()) {
+    return {.id = "not_all_printed",
+            .values = context.values(),
+            .evidence = {{missing.size() > 1 ? "not_printed_and_more" : "not_printed",
+                          {{"first", named}, {"more", missing.size() - 1}}}}};
+  }
+  // The best loss is what decides whether a model is saved.
+  const bool best = first.name.starts_with("best");
+  return {.id = "not_all_printed",
+          .values = context.values(),
+          .evidence = {{"printed_another", {{"line", line.substr(0, 70)}, {"expected", named}}}},
+          .variant = best ? "best" : "",
+          .blame = {best ? "not_all_printed.best" : "not_all_printed"}};
 }
 
 void wording(const RunContext& context, Symptoms& symptoms) {
@@ -79,13 +107,13 @@ void speaking(const RunContext& context, Symptoms& symptoms) {
   if (!context.ended_well() || context.run().ranks[0].lines_left_out > 0) return;
   const auto missing = not_printed(context);
   if (missing.empty()) return wording(context, symptoms);
-  const bool nothing = context.run().ranks[0].output.empty();
-  symptoms.push_back({.id = nothing ? "nobody_prints" : "not_all_printed",
-                      .values = context.values(),
-                      .evidence = {{missing.size() > 1 ? "not_printed_and_more" : "not_printed",
-                                    {{"first", missing.front()}, {"more", missing.size() - 1}}}},
-                      .kind = !nothing && losses_are_in_doubt(symptoms) ? FindingKind::consequence
-                                                                        : FindingKind::mistake});
+  auto symptom = not_all_printed(context, missing);
+  if (context.run().ranks[0].output.empty()) {
+    symptom.id = "nobody_prints";
+  } else if (losses_are_in_doubt(symptoms)) {
+    symptom.kind = FindingKind::consequence;
+  }
+  symptoms.push_back(std::move(symptom));
 }
 
 }  // namespace checker::rules

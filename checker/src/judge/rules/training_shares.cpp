@@ -6,6 +6,14 @@ namespace checker::rules {
 
 namespace {
 
+std::vector<uint64_t> shared_samples(const std::map<uint64_t, size_t>& counts) {
+  std::vector<uint64_t> shared;
+  for (const auto& [id, count] : counts) {
+    if (count > 1) shared.push_back(id);
+  }
+  return shared;
+}
+
 class TrainingShares : public Shares {
  public:
   using Shares::Shares;
@@ -48,7 +56,7 @@ class TrainingShares : public Shares {
 
   bool judge(size_t epoch, const std::vector<const Pass*>& passes) {
     const auto evidence = ids_by_rank(passes);
-    if (copied(passes, context_.plan.batch_size)) {
+    if (copied(passes, context_.plan.batch_size) || cut_beyond_a_share(passes)) {
       add_not_shared(evidence);
       return true;
     }
@@ -60,12 +68,21 @@ class TrainingShares : public Shares {
       overlap(epoch, passes, counts, evidence);
       return true;
     }
-    return uneven(passes, evidence) || other_batches(passes) || without_steps(passes) ||
-           (!ends_at_the_limit(passes) && left_out(counts, evidence)) ||
-           unshuffled(epoch, passes, evidence);
+    return twice_after_all(epoch, counts) || uneven(passes, evidence) || other_batches(passes) ||
+           without_steps(passes) || (!ends_at_the_limit(passes) && left_out(counts, evidence)) ||
+           unshuffled(epoch, passes, evidence) || seed_of_nobody(epoch);
   }
 
  private:
+  // An epoch that --max-steps ended, and in which each rank has taken more than its share can hold.
+  bool cut_beyond_a_share(const std::vector<const Pass*>& passes) const {
+    const uint64_t world = context_.world();
+    return world > 1 && ends_at_the_limit(passes) &&
+           std::ranges::all_of(passes, [&](const Pass* pass) {
+             return pass->ids().size() > (size_ + world - 1) / world;
+           });
+  }
+
   // Whether two ranks share all their samples exactly where they have the same local rank.
   bool shared_by_local_rank(const std::vector<const Pass*>& passes) const {
     bool any = false;
@@ -82,11 +99,8 @@ class TrainingShares : public Shares {
 
   void overlap(size_t epoch, const std::vector<const Pass*>& passes,
                const std::map<uint64_t, size_t>& counts, std::vector<EvidenceLine> evidence) {
-    std::vector<uint64_t> shared;
-    for (const auto& [id, count] : counts) {
-      if (count > 1) shared.push_back(id);
-    }
-    evidence.push_back({"twice", {{"epoch", epoch + 1}, {"samples", first_few(shared)}}});
+    evidence.push_back(
+        {"twice", {{"epoch", epoch + 1}, {"samples", first_few(shared_samples(counts))}}});
     const bool later = epoch > 0;
     const bool by_epoch = !same_epochs() || (later && context_.expects(feature::set_epoch));
     const char* blame = by_epoch                          ? "shares_overlap.later"
@@ -94,6 +108,50 @@ class TrainingShares : public Shares {
                                                           : "shares_overlap";
     const char* variant = shared_by_local_rank(passes) ? "by_node" : later ? "later" : "";
     add({.id = "shares_overlap", .evidence = evidence, .variant = variant, .blame = {blame}});
+  }
+
+  // Few samples, those that fill up the last round. Where it was dropped as half a batch, the
+  // sampler alone shows it.
+  bool twice_after_all(size_t epoch, const std::map<uint64_t, size_t>& counts) {
+    const auto padding = padding_sampler(context_, split_);
+    const auto shared = shared_samples(counts);
+    if (!padding && shared.empty()) return false;
+    std::vector<EvidenceLine> evidence;
+    if (!shared.empty()) {
+      evidence.push_back({"twice", {{"epoch", epoch + 1}, {"samples", first_few(shared)}}});
+    }
+    if (padding) {
+      evidence.push_back({"pads", {{"rank", padding->rank}, {"samples", padding->dataset_size}}});
+    }
+    add({.id = "training_counted_twice", .evidence = evidence, .variant = padding ? "pads" : ""});
+    return true;
+  }
+
+  // 0 is what a sampler has that nobody told a seed; the epochs that it is set may bring it in.
+  bool seed_of_nobody(size_t epoch) {
+    const auto& options = context_.plan.options;
+    const auto option = std::ranges::find(options, "--seed");
+    if (epoch > 0 || option == options.end() || std::next(option) == options.end()) return false;
+    const auto& chosen = *std::next(option);
+    if (chosen == "0") return false;
+    for (const auto& rank : context_.run().ranks) {
+      bool any = false;
+      for (const auto& sampler : rank.samplers) {
+        if (sampler.dataset_size != size_ || sampler.shuffle == 0) continue;
+        if (sampler.seed != 0) return false;
+        any = true;
+      }
+      const bool by_epoch = std::ranges::any_of(
+          rank.epochs_set, [&](const SetEpoch& set) { return set.epoch > context_.plan.epochs; });
+      if (!any || by_epoch) return false;
+    }
+    add({.id = "training_seed_not_the_options",
+         .evidence = {{"seed",
+                       {{"rank", size_t{0}},
+                        {"samples", size_},
+                        {"seed", size_t{0}},
+                        {"chosen", chosen}}}}});
+    return true;
   }
 
   // Whether all ranks told their samplers the same epochs.

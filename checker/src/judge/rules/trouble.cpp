@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <csignal>
 #include <optional>
 
 #include "judge/collectives.hpp"
@@ -55,6 +57,18 @@ class Trouble {
                              std::vector<EvidenceLine>& lines) {
     if (const auto words = last_words(rank); !words.empty())
       lines.push_back({line, {{"words", words}}});
+  }
+
+  // The system ended it, or the C library, which says so; an exception that nobody caught aborts as
+  // well, and has a better reason.
+  static bool died_of_memory(const RankSeen& rank) {
+    const int signal = rank.result.exit.signal;
+    if (signal == SIGSEGV || signal == SIGBUS) return true;
+    constexpr std::array kCheckers{"free():", "munmap_chunk():", "malloc", "corrupt", "realloc"};
+    const auto words = last_words(rank);
+    return signal == SIGABRT && std::ranges::any_of(kCheckers, [&](const char* checker) {
+             return words.find(checker) != std::string::npos;
+           });
   }
 
   // Where each rank stands.
@@ -153,7 +167,8 @@ class Trouble {
         for (auto& line : seen_of(context_, *mismatch)) evidence.push_back(std::move(line));
       }
       symptom = crash("ranks_meet_in_different_collectives", std::move(evidence));
-      symptom.values["difference"] = difference(*mismatch->a, *mismatch->b);
+      symptom.variant = difference(*mismatch->a, *mismatch->b);
+      symptom.values["difference"] = symptom.variant;
     } else {
       const bool any = std::ranges::any_of(run_.ranks, waiting_in);
       const bool gone =
@@ -183,6 +198,8 @@ class Trouble {
     symptom.values["doing"] = doing(seen);
     symptom.values["how"] = seen.result.exit.describe();
     if (!mismatch) symptom.blame = {name_of(phase)};
+    if (!mismatch && died_of_memory(seen)) symptom.variant = "memory";
+    symptom.values["step"] = context_.step.label();
     if (!mismatch && called_setup_twice(seen) && seen.passes.empty()) {
       symptom.id = "setup_called_twice";
       symptom.blame = {"setup_called_twice"};

@@ -87,6 +87,10 @@ enum class Kind : uint16_t {
   pieces = 50,  ///< before `stepping` of an optimizer without parameters of a model: Tensors
   unit = 51,    ///< what becomes of a unit of FullyShardedDataParallel: UnitRecord, then its name
   allocated = 52,  ///< AllocatedRecord
+
+  // Calls of distributed_utils, continued.
+  setup = 53,  ///< before setup() joins: text, the backend and the device that it is asked for, a
+               ///< line each; empty where it is asked for none
 };
 
 struct UnitRecord {
