@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
+import textwrap
 from pathlib import Path
 
 import yaml
@@ -47,6 +48,8 @@ def output_of(entry):
     lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
     # How long it took differs every time, and is nobody's concern.
     lines = [line for line in lines if not re.fullmatch(r"  (judging|building) .*: done \(.*\)", line)]
+    # A terminal breaks a line that is too long; here it breaks between words.
+    lines = [part for line in lines for part in textwrap.wrap(line, COLUMNS, drop_whitespace=False) or [""]]
     return "\n".join(lines).strip("\n") + "\n"
 
 

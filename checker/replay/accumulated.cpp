@@ -1,5 +1,6 @@
 #include "accumulated.hpp"
 
+#include <cstddef>
 #include <numeric>
 
 namespace replay {

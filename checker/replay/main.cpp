@@ -1,5 +1,6 @@
-// replay RESULT.json WORLD_FOLDER... -- trainer options: the oracle of the checker, a program of
-// its own so that the checker itself starts without torch.
+// replay RESULT.json [--pieces] WORLD_FOLDER... -- trainer options: the oracle of the checker, a
+// program of its own so that the checker itself starts without torch. --pieces: ranks may train
+// pieces of the model.
 // replay --plan FOLDER TASK SEED [KEY=VALUE...] NODES...: writes what a judged run does; KEY: of
 // the task's configuration; NODES "0,0,1": of each rank. replay --torch: the version of LibTorch,
 // and the capability by which it chooses its kernels here.
@@ -18,7 +19,8 @@
 
 namespace {
 
-std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder) {
+std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder,
+                                          checker::Holding holding) {
   std::vector<checker::RankSeen> ranks;
   size_t world = 0;
   while (std::filesystem::exists(checker::log_of(folder, world))) ++world;
@@ -27,7 +29,7 @@ std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder) {
     seen.folder = checker::folder_of(folder, rank);
     seen.log = checker::read_log(checker::log_of(folder, rank));
     seen.place = {.rank = rank, .world_size = world};
-    checker::interpret(seen);
+    checker::interpret(seen, holding);
   }
   // What is in them is only asked of rank 0's files, or of those in the folder that ranks share.
   for (const auto& entry : std::filesystem::recursive_directory_iterator(ranks.at(0).folder)) {
@@ -58,6 +60,8 @@ int run(int argc, char** argv) try {
   for (; passed_on < argc && std::string_view(argv[passed_on]) != "--"; ++passed_on) {
     own.emplace_back(argv[passed_on]);
   }
+  auto holding = checker::Holding::parameters;
+  if (std::erase(own, "--pieces") > 0) holding = checker::Holding::parameters_or_pieces;
   if (own.size() < 2 || passed_on == argc) {
     throw tasks::Error("usage: replay RESULT.json WORLD_FOLDER... -- trainer options");
   }
@@ -67,7 +71,7 @@ int run(int argc, char** argv) try {
   const auto task = tasks::make_task(options);
   auto worlds = nlohmann::json::array();
   for (size_t i = 1; i < own.size(); ++i)
-    worlds.push_back(replay::replay(*task, options, read_world(own[i])));
+    worlds.push_back(replay::replay(*task, options, read_world(own[i], holding), holding));
   const nlohmann::json result = {{"worlds", worlds}};
   std::ofstream file(own[0]);
   file << result.dump() << "\n";

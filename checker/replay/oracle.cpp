@@ -120,10 +120,17 @@ double Oracle::mean_over(Split split) {
 
 size_t Oracle::size_of(Split split) const { return *dataset_of(task_, split).size(); }
 
-Stepper::Stepper(const tasks::Task& task, const std::vector<TensorSeen>& parameters,
-                 int64_t total_steps)
-    : model_(task.make_model()),
-      parameters_(ordered_parameters(*model_, parameters)),
+std::vector<at::Tensor> loose_parameters(const std::vector<TensorSeen>& pieces) {
+  std::vector<at::Tensor> parameters;
+  for (const auto& piece : pieces) {
+    const auto type = static_cast<at::ScalarType>(piece.scalar_type);
+    parameters.push_back(at::zeros(piece.sizes, type).requires_grad_());
+  }
+  return parameters;
+}
+
+Stepper::Stepper(const tasks::Task& task, std::vector<at::Tensor> parameters, int64_t total_steps)
+    : parameters_(std::move(parameters)),
       optimizer_(task.make_optimizer(parameters_)),
       schedule_(task.make_schedule(*optimizer_, total_steps)) {}
 

@@ -46,12 +46,14 @@ class Oracle {
   std::vector<at::Tensor> parameters_;
 };
 
+/// Parameters that are no model's, of these sizes.
+std::vector<at::Tensor> loose_parameters(const std::vector<checker::TensorSeen>& pieces);
+
 /// One rank's optimizer, which is shown the recorded gradients.
 class Stepper {
  public:
   /// total_steps: of the whole run, for the task's schedule.
-  Stepper(const tasks::Task& task, const std::vector<checker::TensorSeen>& parameters,
-          int64_t total_steps);
+  Stepper(const tasks::Task& task, std::vector<at::Tensor> parameters, int64_t total_steps);
 
   /// The learning rates that the next step should have.
   Flat rates() const;
@@ -59,7 +61,6 @@ class Stepper {
   Flat step(const checker::StepSeen& seen);
 
  private:
-  std::shared_ptr<tasks::Model> model_;
   std::vector<at::Tensor> parameters_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<tasks::Schedule> schedule_;

@@ -8,6 +8,9 @@
 #include "arithmetic.hpp"
 #include "expected_losses.hpp"
 #include "fingerprints.hpp"
+#include "pieces.hpp"
+#include "serial_memory.hpp"
+#include "updates.hpp"
 
 namespace replay {
 
@@ -31,9 +34,9 @@ std::vector<std::vector<const BatchSeen*>> batches_of_steps(const RankSeen& rank
 
 class Replay {
  public:
-  Replay(const tasks::Task& task, const tasks::Options& options, const std::vector<RankSeen>& ranks)
-      : task_(task), options_(options), ranks_(ranks) {
-    for (const auto& rank : ranks) {
+  Replay(const tasks::Task& task, const tasks::Options& options, std::vector<RankSeen> ranks)
+      : task_(task), options_(options), ranks_(std::move(ranks)) {
+    for (const auto& rank : ranks_) {
       oracles_.emplace_back(task, rank.parameters);
       batches_.push_back(batches_of_steps(rank));
       results_.push_back({{"steps", json::array()}, {"files", json::array()}});
@@ -46,12 +49,13 @@ class Replay {
     for (const auto& rank : ranks_) steps = std::min(steps, rank.steps.size());
     find_places();
     for (size_t t = 0; t < steps; ++t) step(t);
-    for (size_t r = 0; r < ranks_.size(); ++r) updates(r);
+    updates();
     json result = {
         {"training", losses_.training()}, {"validation", json::array()}, {"test", nullptr}};
     if (!ranks_.empty()) losses_.evaluations(result);
     files();
     result["ranks"] = results_;
+    if (pieces_.any()) result["cover"] = pieces_.cover();
     return result;
   }
 
@@ -64,19 +68,23 @@ class Replay {
     if (!whole) return;
     const Fingerprints fingerprints(*whole);
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      if (!ranks_[r].steps.empty()) places_[r] = fingerprints.places(ranks_[r].steps[0].values);
+      if (!ranks_[r].steps.empty() && !pieces_.has(r))
+        places_[r] = fingerprints.places(ranks_[r].steps[0].values);
     }
   }
 
   void step(size_t t) {
     std::vector<AccumulatedGradients> parts(ranks_.size());
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const auto& seen = ranks_[r].steps[t];
+      const auto& values = recorded(r)[t].values;
+      const auto first = pieces_.part(r, ranks_[0].steps[t].values);
       results_[r]["steps"].push_back(
-          {{"apart", finite(deviation(seen.values, ranks_[0].steps[t].values))}});
+          {{"apart", pieces_.all_known() ? finite(deviation(values, first)) : 0}});
       parts[r] = gradients_of(r, t);
     }
-    if (std::ranges::any_of(parts, &AccumulatedGradients::empty)) return;  // not to be known
+    const bool known =
+        pieces_.all_known() && std::ranges::none_of(parts, &AccumulatedGradients::empty);
+    if (!known) return;
     std::vector<Flat> best;
     std::vector<double> counts;
     double least = std::numeric_limits<double>::infinity();
@@ -128,10 +136,13 @@ class Replay {
     const Flat target_mean = weighted_mean(local, targets);
     double from_mean = 0, from_target_mean = 0, from_local = 0;
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const auto& got = ranks_[r].steps[t].gradients;
-      from_mean = std::max(from_mean, finite(deviation(got, mean)));
-      from_target_mean = std::max(from_target_mean, finite(deviation(got, target_mean)));
-      from_local = std::max(from_local, finite(deviation(got, local[r])));
+      const auto& got = recorded(r)[t].gradients;
+      const auto off = [&](const Flat& whole) {
+        return finite(deviation(got, pieces_.part(r, whole)));
+      };
+      from_mean = std::max(from_mean, off(mean));
+      from_target_mean = std::max(from_target_mean, off(target_mean));
+      from_local = std::max(from_local, off(local[r]));
     }
     return std::min({from_mean, from_target_mean, from_local});
   }
@@ -139,10 +150,11 @@ class Replay {
   // Holds the recorded gradients against those of the mean over all ranks' targets.
   void compare_targets(size_t t, const std::vector<Flat>& local,
                        const std::vector<double>& targets) {
-    const Flat mean = weighted_mean(local, targets);
+    const Flat whole_mean = weighted_mean(local, targets);
     std::optional<Flat> together;
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const auto& got = ranks_[r].steps[t].gradients;
+      const auto& got = recorded(r)[t].gradients;
+      const Flat mean = pieces_.part(r, whole_mean);
       auto& entry = results_[r]["steps"][t];
       const double apart = finite(deviation(got, mean));
       entry["target_mean"] = apart;
@@ -150,7 +162,8 @@ class Replay {
       if (apart < kSame || ranks_[r].buffers.empty()) continue;
       // A model that normalises over the batches of all ranks computes what one process does.
       if (!together) together = of_one_batch(t);
-      if (!together->empty()) entry["together"] = finite(deviation(got, *together));
+      if (together->empty()) continue;
+      entry["together"] = finite(deviation(got, pieces_.part(r, *together)));
     }
   }
 
@@ -169,13 +182,15 @@ class Replay {
   }
 
   // Holds the recorded gradients against these of the ranks' own batches.
-  void compare(size_t t, const std::vector<Flat>& local) {
-    Flat sum(local[0].size(), 0.0);
-    for (const auto& part : local) sum = plus(std::move(sum), part);
+  void compare(size_t t, const std::vector<Flat>& of_ranks) {
     const double world = static_cast<double>(ranks_.size());
-    const Flat mean = scaled(sum, 1 / world);
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const auto& got = ranks_[r].steps[t].gradients;
+      std::vector<Flat> local;
+      for (const auto& whole : of_ranks) local.push_back(pieces_.part(r, whole));
+      Flat sum(local[0].size(), 0.0);
+      for (const auto& part : local) sum = plus(std::move(sum), part);
+      const Flat mean = scaled(sum, 1 / world);
+      const auto& got = recorded(r)[t].gradients;
       auto& entry = results_[r]["steps"][t];
       entry["mean"] = finite(deviation(got, mean));
       entry["local"] = finite(deviation(got, local[r]));
@@ -183,33 +198,56 @@ class Replay {
       entry["twice"] = finite(deviation(got, scaled(mean, 1 / world)));
       entry["nothing"] = std::ranges::all_of(got, [](double g) { return g == 0; }) ? 0 : 1;
       if (t > 0) {
-        entry["accumulated"] = finite(deviation(got, plus(mean, ranks_[r].steps[t - 1].gradients)));
+        entry["accumulated"] = finite(deviation(got, plus(mean, recorded(r)[t - 1].gradients)));
       }
-      entry["parameters"] = names_apart(got, mean, ranks_[r].parameters);
-      entry["mean_over"] = ranks_averaged(got, local, r);
+      entry["parameters"] = names_of_parameters_apart(r, got, of_ranks);
+      entry["mean_over"] = entry["mean"].get<double>() < kSame ? std::vector<size_t>()
+                                                               : ranks_averaged(got, local, r);
       if (!places_[r]) continue;
       entry["fingerprint_mean"] = finite(deviation_at(got, *places_[r], mean));
       entry["fingerprint_local"] = finite(deviation_at(got, *places_[r], local[r]));
     }
   }
 
-  // Whether the recorded parameters are what the optimizer makes of the recorded gradients; and
-  // what they are after the last step, which nothing records.
-  void updates(size_t r) {
-    const auto& steps = ranks_[r].steps;
-    Stepper stepper(task_, ranks_[r].parameters, total_steps());
-    for (size_t t = 0; t < steps.size(); ++t) {
-      const auto& rates = steps[t].learning_rates;
-      const auto stepper_rates = stepper.rates();
-      const double rates_apart = rates.empty() ? 0 : rates_deviation(rates, stepper_rates);
-      after_[r].push_back(stepper.step(steps[t]));
-      if (t >= results_[r]["steps"].size()) continue;
-      auto& entry = results_[r]["steps"][t];
-      entry["rates"] = rates_apart;
-      entry["rate_factor"] = common_factor(rates, stepper_rates);
-      if (t + 1 == steps.size()) continue;
-      entry["update"] = finite(deviation(steps[t + 1].values, after_[r].back()));
+  std::vector<std::string> names_of_parameters_apart(size_t r, const Flat& got,
+                                                     const std::vector<Flat>& local) const {
+    const Flat mean = weighted_mean(local, std::vector<double>(local.size(), 1));
+    if (!pieces_.has(r)) return names_apart(got, mean, ranks_[r].parameters);
+    std::vector<const Flat*> parts(ranks_.size());
+    parts[r] = &got;
+    return names_apart(pieces_.whole(parts, mean), mean, ranks_[r].parameters);
+  }
+
+  void updates() {
+    std::vector<std::vector<Flat>> own;
+    for (size_t r = 0; r < ranks_.size(); ++r) own.push_back(updates_of(r));
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      for (size_t t = 0; t < own[r].size(); ++t) {
+        if (!pieces_.has(r)) {
+          after_[r].push_back(own[r][t]);
+          continue;
+        }
+        std::vector<const Flat*> parts(ranks_.size());
+        for (size_t other = 0; other < ranks_.size(); ++other) {
+          if (t < own[other].size()) parts[other] = &own[other][t];
+        }
+        after_[r].push_back(pieces_.whole(parts, ranks_[r].steps[t].values));
+      }
     }
+  }
+
+  std::vector<Flat> updates_of(size_t r) {
+    const auto model = task_.make_model();
+    Stepper stepper(task_,
+                    pieces_.has(r) ? loose_parameters(pieces_.parameters(r))
+                                   : ordered_parameters(*model, ranks_[r].parameters),
+                    total_steps());
+    return follow_updates(stepper, recorded(r), results_[r]["steps"]);
+  }
+
+  // What the rank recorded, be it of the whole model or of its pieces.
+  const std::vector<checker::StepSeen>& recorded(size_t r) const {
+    return pieces_.has(r) ? pieces_.steps(r) : ranks_[r].steps;
   }
 
   // As tasks::Progress counts them.
@@ -238,7 +276,8 @@ class Replay {
 
   const tasks::Task& task_;
   const tasks::Options& options_;
-  const std::vector<RankSeen>& ranks_;
+  std::vector<RankSeen> ranks_;  // of the whole model, also where a rank holds pieces
+  Pieces pieces_{ranks_};
   std::vector<Oracle> oracles_;
   std::vector<std::optional<std::vector<size_t>>> places_;           // by rank, in rank 0's model
   std::vector<std::vector<std::vector<const BatchSeen*>>> batches_;  // by rank and step
@@ -249,10 +288,14 @@ class Replay {
 
 }  // namespace
 
-json replay(const tasks::Task& task, const tasks::Options& options,
-            const std::vector<RankSeen>& ranks) {
+json replay(const tasks::Task& task, const tasks::Options& options, std::vector<RankSeen> ranks,
+            checker::Holding holding) {
   try {
-    return Replay(task, options, ranks).run();
+    json memory;
+    if (holding == checker::Holding::parameters_or_pieces) memory = serial_memory(task, ranks);
+    auto result = Replay(task, options, std::move(ranks)).run();
+    if (!memory.is_null()) result["memory"] = memory;
+    return result;
   } catch (const std::exception& error) {
     return {{"error", error.what()}};
   }

@@ -30,12 +30,16 @@ namespace replay {
 ///   ranks[r].evaluations  the same for the loss sums of evaluation batches: largest deviation
 ///   ranks[r].files        what a file holds: "epoch 2" (from 1), "initial", "other",
 ///                         "unreadable"; names: those of the model
+///   cover                 where some rank trains pieces of the model: as Pieces::cover() says.
+///                         Gradients and parameters are then held against what the rank's pieces
+///                         must be, apart against the lowest rank's that holds the same.
+///   memory                as serial_memory() says; left out unless pieces are looked for
 ///   training[e]           the mean training loss of epoch e over all ranks
 ///   validation[e], test, test_of_best
 ///                         the mean loss over the whole split with rank 0's parameters; where the
 ///                         buffers have changed, over what the ranks evaluated, with each's own
 nlohmann::json replay(const tasks::Task& task, const tasks::Options& options,
-                      const std::vector<checker::RankSeen>& ranks);
+                      std::vector<checker::RankSeen> ranks, checker::Holding holding);
 
 /// What one of the files that a rank left holds.
 nlohmann::json look_into(const tasks::Task& task, const std::filesystem::path& file,

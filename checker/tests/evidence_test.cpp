@@ -112,6 +112,18 @@ TEST(Evidence, AnEpochEndsThoughItsNextSampleWouldFit) {
   EXPECT_THAT(passes[2].ids(), ElementsAre(5, 3, 1, 4));
 }
 
+// A rank that leaves the evaluation to others still reports its epoch.
+TEST(Evidence, AnEpochEndsWithAReportToo) {
+  std::vector<BatchSeen> batches(5);
+  for (size_t i = 0; i < batches.size(); ++i) batches[i] = {.ids = {i + 1}, .backward = true};
+  EXPECT_EQ(passes_of(batches, {6}, 2).size(), 1U);
+  batches[3].after_report = true;
+  const auto passes = passes_of(batches, {6}, 2);
+  ASSERT_EQ(passes.size(), 2U);
+  EXPECT_THAT(passes[1].ids(), ElementsAre(4, 5));
+  EXPECT_EQ(passes_of(batches, {12}, 2).size(), 1U) << "half-way";
+}
+
 // With workers, batches are fetched ahead and in any order.
 TEST(Evidence, SamplesAreRecognisedByTheirValues) {
   LogWriter log;

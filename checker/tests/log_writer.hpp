@@ -77,13 +77,14 @@ class LogWriter {
 };
 
 /// What a rank in a world of this size did, by such a log.
-inline RankSeen read(const LogWriter& writer, size_t world = 1) {
+inline RankSeen read(const LogWriter& writer, size_t world = 1,
+                     Holding holding = Holding::parameters) {
   const TemporaryFolder folder;
   writer.write(folder.path() / "log");
   RankSeen rank;
   rank.place.world_size = world;
   rank.log = read_log(folder.path() / "log");
-  interpret(rank);
+  interpret(rank, holding);
   return rank;
 }
 

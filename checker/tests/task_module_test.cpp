@@ -8,16 +8,16 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Words = std::vector<std::string>;
+using CommandWords = std::vector<std::string>;
 
 TEST(TaskModule, IsThatOfTheTaskThatOptionsName) {
   const auto project = find_project();
-  EXPECT_THAT(targets_of_task(project, Words{"--epochs", "1", "--task", "signals"}),
+  EXPECT_THAT(targets_of_task(project, CommandWords{"--epochs", "1", "--task", "signals"}),
               ElementsAre("task_signals"));
-  EXPECT_THAT(targets_of_task(project, Words{"--task=weather", "--epochs=1"}),
+  EXPECT_THAT(targets_of_task(project, CommandWords{"--task=weather", "--epochs=1"}),
               ElementsAre("task_weather"));
-  EXPECT_THAT(targets_of_task(project, Words{"--epochs", "1"}), IsEmpty());
-  EXPECT_THAT(targets_of_task(project, Words{"--task"}), IsEmpty());
+  EXPECT_THAT(targets_of_task(project, CommandWords{"--epochs", "1"}), IsEmpty());
+  EXPECT_THAT(targets_of_task(project, CommandWords{"--task"}), IsEmpty());
 }
 
 TEST(TaskModule, OfWhatIsNoTaskThereIsNone) {

@@ -69,4 +69,6 @@ def of_slide(page, name, index, axe):
 
 if __name__ == "__main__":
     site = Path(sys.argv[1])
-    sys.exit(check_site(site, sorted(file.stem for file in (site / "decks").glob("*.html")), "--every-slide" in sys.argv))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ext"))
+    import decks  # which lies there
+    sys.exit(check_site(site, decks.names(site / "decks", ".html"), "--every-slide" in sys.argv))

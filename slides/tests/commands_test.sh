@@ -15,9 +15,11 @@ count=0
 while IFS= read -r command; do
   count=$((count + 1))
   case $command in
-    './workbook run 0'[1-9]*' -- '*) run "$command --max-steps 10" ;; # whole trainings take minutes
-    './workbook run 0'[1-9]*) run "$command -- --max-steps 10" ;;
-    './workbook check 0'[1-9]) run "$command || [ \$? = 1 ]" ;; # 1: something is still open
+    './workbook run 12 '*' --memory-limit '*) # as given the model does not fit
+      run "! $command --max-steps 2 >$scratch/limited 2>&1 && grep 'out of memory' $scratch/limited" ;;
+    './workbook run '[01][0-9]*' -- '*) run "$command --max-steps 10" ;; # whole trainings take minutes
+    './workbook run '[01][0-9]*) run "$command -- --max-steps 10" ;;
+    './workbook check '[01][0-9]) run "$command || [ \$? = 1 ]" ;; # 1: something is still open
     './workbook hint '* | './workbook diff '* | './workbook list') run "$command" ;;
     './workbook reset 0'[1-7]) run "$command && ./workbook render --check" ;;
     './workbook bench scaling '*) run "$command --output $scratch/study" ;;

@@ -31,7 +31,7 @@ Stack convolution(int64_t in, int64_t out, int64_t size, int64_t stride = 1,
 }
 
 // A block begins as the identity: the weights of its last normalisation are zero.
-class ResidualBlock : public nn::Module {
+class ResidualBlock : public distributed_utils::Block {
  public:
   ResidualBlock(int64_t in, int64_t inner, int64_t out, int64_t stride, bool bottleneck) {
     if (bottleneck) {
@@ -51,7 +51,7 @@ class ResidualBlock : public nn::Module {
     register_module("idpath", identity_);
   }
 
-  torch::Tensor forward(const torch::Tensor& input) {
+  torch::Tensor forward(const torch::Tensor& input) override {
     const auto same = identity_->is_empty() ? input : identity_->forward(input);
     return (path_->forward(input) + same).relu_();
   }
@@ -60,14 +60,25 @@ class ResidualBlock : public nn::Module {
   Stack path_, identity_;
 };
 
-Stack stage(int64_t in, int64_t inner, int64_t out, int64_t blocks, int64_t stride,
+// Calls its blocks with their hooks, which a Sequential passes by.
+class StageImpl : public StackImpl {
+ public:
+  torch::Tensor forward(const torch::Tensor& input) {
+    auto output = input;
+    for (const auto& block : children()) output = (*block->as<ResidualBlock>())(output);
+    return output;
+  }
+};
+TORCH_MODULE(Stage);
+
+Stage stage(int64_t in, int64_t inner, int64_t out, int64_t blocks, int64_t stride,
             bool bottleneck) {
-  Stack stack;
+  Stage stage;
   for (int64_t i = 0; i < blocks; ++i) {
-    stack->push_back(std::make_shared<ResidualBlock>(i == 0 ? in : out, inner, out,
+    stage->push_back(std::make_shared<ResidualBlock>(i == 0 ? in : out, inner, out,
                                                      i == 0 ? stride : 1, bottleneck));
   }
-  return stack;
+  return stage;
 }
 
 // Fastai's init_cnn: He's normal weights, and biases of zero.
@@ -111,6 +122,11 @@ XResNet::XResNet(const XResNetOptions& options) : products_(options.products) {
   // Fastai has a dropout of nothing here, which counts in its names.
   layers_->push_back(nn::Identity());
   layers_->push_back(nn::Linear(in, options.classes));
+  for (const auto& module : layers_->modules(/*include_self=*/false)) {
+    if (auto block = std::dynamic_pointer_cast<distributed_utils::Block>(module)) {
+      blocks_.push_back(std::move(block));
+    }
+  }
   // Its children are the model's own, so that no name has a prefix.
   for (const auto& layer : layers_->named_children()) register_module(layer.key(), layer.value());
   initialise(*this);

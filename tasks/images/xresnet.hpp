@@ -32,11 +32,15 @@ class XResNet : public Model {
  public:
   explicit XResNet(const XResNetOptions& options);
 
+  /// The residual blocks of all stages.
+  std::vector<std::shared_ptr<distributed_utils::Block>> blocks() const override { return blocks_; }
+
  private:
   torch::Tensor compute(const Input& input) override;
 
   Products products_;
   torch::nn::Sequential layers_;
+  std::vector<std::shared_ptr<distributed_utils::Block>> blocks_;
 };
 
 }  // namespace tasks::images

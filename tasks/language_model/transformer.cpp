@@ -48,7 +48,7 @@ class Attention : public torch::nn::Module {
   torch::nn::Linear output_;
 };
 
-class Layer : public torch::nn::Module {
+class Layer : public distributed_utils::Block {
  public:
   explicit Layer(const TransformerOptions& options)
       : copies_(options.copies),
@@ -63,8 +63,12 @@ class Layer : public torch::nn::Module {
             register_module("linear2", torch::nn::Linear(options.feed_forward, options.width))),
         norm2_(register_module("norm2", torch::nn::LayerNorm(std::vector{options.width}))) {}
 
+  torch::Tensor forward(const torch::Tensor& input) override {
+    return forward_both({input, input}).output;
+  }
+
   // Both in and out: once for the residual sum, once for products, maybe narrower.
-  operators::Normed forward(const operators::Normed& input) {
+  operators::Normed forward_both(const operators::Normed& input) {
     const auto attended = add_and_norm(norm1_, input.output, attention_->forward(input.narrow));
     return add_and_norm(norm2_, attended.output, feed_forward(attended.narrow));
   }
@@ -140,6 +144,28 @@ std::vector<at::Tensor> Transformer::synchronize_over(const distributed_utils::G
   return own;
 }
 
+std::vector<std::shared_ptr<distributed_utils::Block>> Transformer::blocks() const {
+  if (fused_norm_ || unsorted_embedding_ || without_decoder_ || copies_) {
+    throw Error(
+        "--fast: the parts embedding, loss, norm and optimizer of the language model need all of "
+        "its "
+        "parameters at once. Fix: --fast=attention,relu.");
+  }
+  std::vector<std::shared_ptr<distributed_utils::Block>> all;
+  for (const auto& layer : *layers_) all.push_back(std::dynamic_pointer_cast<Layer>(layer));
+  return all;
+}
+
+torch::Tensor Transformer::through_layers(torch::Tensor hidden) {
+  if (!fused_norm_) {
+    for (const auto& layer : *layers_) hidden = (*layer->as<Layer>())(hidden);
+    return hidden;
+  }
+  operators::Normed both{hidden, hidden};
+  for (const auto& layer : *layers_) both = layer->as<Layer>()->forward_both(both);
+  return both.output;
+}
+
 torch::Tensor Transformer::compute(const Input& input) {
   const torch::Tensor& indices = input;
   const Autocast autocast(indices.device().type(), autocast_);
@@ -147,11 +173,10 @@ torch::Tensor Transformer::compute(const Input& input) {
                          ? operators::embedding(embedding_->weight, indices, embedding_rows_)
                          : embedding_(indices);
   const auto first = words + positions_.narrow(0, 0, indices.size(1));
-  operators::Normed hidden{first, first};
-  for (const auto& layer : *layers_) hidden = layer->as<Layer>()->forward(hidden);
-  const auto last = fused_norm_ ? operators::layer_norm(hidden.output, norm_->weight, norm_->bias,
-                                                        norm_->options.eps())
-                                : norm_(hidden.output);
+  const auto hidden = through_layers(first);
+  const auto last =
+      fused_norm_ ? operators::layer_norm(hidden, norm_->weight, norm_->bias, norm_->options.eps())
+                  : norm_(hidden);
   return without_decoder_ ? last : linear(decoder_, last, copies_.get());
 }
 

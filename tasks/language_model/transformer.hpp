@@ -45,10 +45,14 @@ class Transformer : public Model, public distributed_utils::SelfSynchronized {
 
   std::vector<at::Tensor> synchronize_over(const distributed_utils::Group& group) override;
 
+  /// The layers.
+  std::vector<std::shared_ptr<distributed_utils::Block>> blocks() const override;
+
   const torch::nn::Linear& decoder() const { return decoder_; }
 
  private:
   torch::Tensor compute(const Input& input) override;
+  torch::Tensor through_layers(torch::Tensor hidden);
 
   Products autocast_;
   bool unsorted_embedding_;

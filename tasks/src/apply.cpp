@@ -12,6 +12,7 @@
 
 #include "distributed_utils/error.hpp"
 #include "graph/graph.hpp"
+#include "instrumentation/memory.hpp"
 #include "instrumentation/monitoring.hpp"
 #include "instrumentation/recording.hpp"
 #include "phases.hpp"
@@ -30,6 +31,17 @@ void check_device(torch::Device device) {
     throw Error(fmt::format("--device: there is no {}; the last GPU here is cuda:{}", device.str(),
                             count - 1));
   }
+}
+
+void limit_memory(const Options& options) {
+  if (options.device ? options.device->is_cuda() : torch::cuda::is_available()) {
+    throw Error(
+        "--memory-limit: it limits the memory of CPUs, and this run trains on a GPU. Fix: add "
+        "--device cpu, or leave it out.");
+  }
+  constexpr uint64_t kMega = 1'000'000;
+  instrumentation::memory::limit(static_cast<uint64_t>(options.memory_limit) * kMega,
+                                 "--memory-limit");
 }
 
 void make_deterministic() {
@@ -87,9 +99,13 @@ void start_monitoring(const Options& options) {
 }  // namespace
 
 void apply(const Options& options) {
-  if (instrumentation::recording::enabled()) phases::begin();
+  if (instrumentation::recording::enabled()) {
+    phases::begin();
+    instrumentation::memory::count();
+  }
   report_uncaught();
   if (options.device) check_device(*options.device);
+  if (options.memory_limit > 0) limit_memory(options);
   keep_freed_memory();
   if (options.threads > 0) at::set_num_threads(options.threads);
   // cuDNN's kernels for a convolution differ by a factor, and it tells which is fastest by trying.

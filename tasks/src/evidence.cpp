@@ -7,9 +7,12 @@
 #include <atomic>
 #include <mutex>
 
+#include "distributed_utils/launch.hpp"
 #include "fingerprints.hpp"
 #include "instrumentation/fnv1a.hpp"
+#include "instrumentation/memory.hpp"
 #include "instrumentation/recording.hpp"
+#include "tasks/keyed_random.hpp"
 
 namespace tasks::evidence {
 
@@ -100,6 +103,21 @@ void record_all(Kind kind, const std::vector<uint64_t>& numbers) {
   recording::record(kind, std::as_bytes(std::span(numbers)));
 }
 
+void record_memory(instrumentation::Moment moment) {
+  const auto counted = instrumentation::memory::look();
+  recording::record_one(
+      Kind::allocated,
+      instrumentation::AllocatedRecord{
+          .moment = moment, .live = counted.live, .most = counted.most, .least = counted.least});
+}
+
+// What an optimizer holds that are no parameters of a model: its pieces, say.
+void record_pieces(const std::vector<torch::Tensor>& pieces) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& piece : pieces) tensors.push_back({.name = "", .tensor = piece});
+  recording::record(Kind::pieces, describe_tensors(tensors, /*with_values=*/false));
+}
+
 }  // namespace
 
 Payload samples_of(Split split, c10::ArrayRef<size_t> indices) {
@@ -132,6 +150,27 @@ void run_planned(int64_t world_size, int64_t total_steps) {
   recording::record_one(Kind::progress, instrumentation::ProgressRecord{
                                             .world_size = static_cast<uint64_t>(world_size),
                                             .total_steps = static_cast<uint64_t>(total_steps)});
+}
+
+void model_begins() {
+  if (recording::enabled()) record_memory(instrumentation::Moment::model_begins);
+}
+
+void tell_apart(Model& model) {
+  if (!recording::enabled()) return;
+  if (!distributed_utils::process_environment("WORLDSIZE_FINGERPRINTS")) return;
+  const torch::NoGradGuard no_grad;
+  constexpr int64_t kFewest = 2;
+  uint64_t number = 0;
+  for (auto& parameter : model.parameters()) {
+    ++number;
+    if (parameter.scalar_type() != torch::kFloat64 || parameter.numel() < kFewest) continue;
+    if (!parameter.eq(parameter.flatten()[0]).all().item<bool>()) continue;
+    KeyedRandom random(number, 0, 0);
+    std::vector<double> parts;
+    for (int64_t i = 0; i < parameter.numel(); ++i) parts.push_back(1e-3 * random.normal());
+    parameter += at::tensor(parts, at::kDouble).view(parameter.sizes());
+  }
 }
 
 void model_made(const std::shared_ptr<Model>& model) {
@@ -185,6 +224,7 @@ void loss_computed(const Loss& loss, const Target& target) {
     for (int64_t i = 0; i < host.numel(); ++i) append(payload, values[i]);
   }
   recording::record(Kind::loss, payload);
+  if (torch::GradMode::is_enabled()) record_memory(instrumentation::Moment::loss);
   if (!loss.sum.requires_grad()) return;
   loss.sum.register_hook([number](const torch::Tensor& /*gradient*/) {
     recording::record_one(Kind::backward, number);
@@ -195,6 +235,7 @@ void loss_computed(const Loss& loss, const Target& target) {
 
 void step_begins(const torch::optim::Optimizer& optimizer) {
   if (!recording::enabled()) return;
+  record_memory(instrumentation::Moment::step_begins);
   std::vector<torch::Tensor> parameters;
   Payload rates;
   for (const auto& group : optimizer.param_groups()) {
@@ -208,11 +249,16 @@ void step_begins(const torch::optim::Optimizer& optimizer) {
   for (const auto& parameter : parameters) {
     stepping.push_back(number == kUnknownPlace ? kUnknownPlace : place_of(parameter, all));
   }
+  if (number == kUnknownPlace) record_pieces(all);
   record_all(Kind::stepping, stepping);
   recording::record(Kind::learning_rates, rates);
   if (number != kUnknownPlace) record_buffers(all_made()[number]);
   recording::record(Kind::values, instrumentation::values_of(all));
   recording::record(Kind::gradients, instrumentation::gradients_of(all));
+}
+
+void step_ends() {
+  if (recording::enabled()) record_memory(instrumentation::Moment::step_ends);
 }
 
 void evaluation_begins() {

@@ -22,6 +22,12 @@ void begins(const Task& task);
 void prepares(std::string_view name, bool found);
 /// Progress has planned a run.
 void run_planned(int64_t world_size, int64_t total_steps);
+/// make_model is about to make a model.
+void model_begins();
+/// Where WORLDSIZE_FINGERPRINTS is set: gives each element of constant fp64 parameters (a norm's
+/// ones, a bias's zeros) a small part of its own, so that it is known by its value wherever a
+/// program takes it. The same on all ranks and in every run.
+void tell_apart(Model& model);
 /// make_model returns this.
 void model_made(const std::shared_ptr<Model>& model);
 /// A dataset of this size has fetched these samples.
@@ -32,6 +38,7 @@ void loss_computed(const Loss& loss, const Target& target);
 /// The parameters of the optimizer's model, its gradients, and which of them the optimizer is about
 /// to change with which learning rates.
 void step_begins(const torch::optim::Optimizer& optimizer);
+void step_ends();
 void evaluation_begins();
 void reported(const Score& score);
 

@@ -89,6 +89,9 @@ void set_checkpoint_every(Options& options, const Value& value) {
   options.checkpoint_every = parse_integer(value, 0, largest_count);
 }
 void set_monitor(Options& options, const Value& value) { options.monitor = parse_boolean(value); }
+void set_memory_limit(Options& options, const Value& value) {
+  options.memory_limit = parse_integer(value, 0, largest_count);
+}
 void set_resume(Options& options, const Value& value) { options.resume = parse_boolean(value); }
 
 constexpr std::array rows{
@@ -113,6 +116,8 @@ constexpr std::array rows{
     OptionRow{"resume", "", "false", "from the newest checkpoint, if there is one", set_resume},
     OptionRow{"monitor", "", "false", "record what the run does and uses, for ./workbook monitor",
               set_monitor},
+    OptionRow{"memory-limit", "MB", "0", "memory for the tensors of a rank on the CPU; 0: no limit",
+              set_memory_limit},
     OptionRow{"threads", "N", "0", "CPU threads of a rank; 0: as torch chooses", set_threads},
 };
 

@@ -12,6 +12,9 @@ ObservedStep::ObservedStep(const torch::optim::Optimizer& optimizer) {
   evidence::step_begins(optimizer);
 }
 
-ObservedStep::~ObservedStep() { phases::optimizer_ends(); }
+ObservedStep::~ObservedStep() {
+  evidence::step_ends();
+  phases::optimizer_ends();
+}
 
 }  // namespace tasks

@@ -76,9 +76,11 @@ void convert_floating_point(Model& model, torch::Dtype type) {
 // elements equal.
 std::shared_ptr<Model> Task::make_model() const {
   graph::leave_default_stream();
+  evidence::model_begins();
   const DefaultType made_in(precision_);
   auto model = new_model();
   convert_floating_point(*model, precision_);
+  evidence::tell_apart(*model);
   evidence::begins(*this);
   evidence::model_made(model);
   return model;

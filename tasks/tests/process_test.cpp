@@ -58,6 +58,14 @@ TEST(Apply, MemoryThatAStepFreesServesTheNext) {
   EXPECT_LT(page_faults() - before, 1000);
 }
 
+TEST(Apply, TheMemoryLimitIsForCpus) {
+  Options options;
+  options.memory_limit = 2;
+  options.device = torch::Device(torch::kCUDA);
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "there is no GPU, which is refused first";
+  EXPECT_THAT(error_of([&] { apply(options); }), HasSubstr("--memory-limit"));
+}
+
 TEST(Apply, NamesAnOutputFolderThatCannotBe) {
   const TemporaryFolder folder;
   Options options;

@@ -75,9 +75,9 @@ class Attention : public nn::Module {
   nn::Linear queries_, keys_, values_, output_;
 };
 
-class Block : public nn::Module {
+class Layer : public distributed_utils::Block {
  public:
-  explicit Block(const VisionTransformerOptions& options)
+  explicit Layer(const VisionTransformerOptions& options)
       : copies_(options.copies),
         fused_norm_(options.fused_norm),
         norm1_(register_module("norm1", make_norm(options.embedding))),
@@ -86,7 +86,13 @@ class Block : public nn::Module {
         inner_(register_module("fc1", nn::Linear(options.embedding, 4 * options.embedding))),
         outer_(register_module("fc2", nn::Linear(4 * options.embedding, options.embedding))) {}
 
-  void forward(Stream& stream) {
+  torch::Tensor forward(const torch::Tensor& input) override {
+    Stream stream{input};
+    take(stream);
+    return stream.sum + stream.added;
+  }
+
+  void take(Stream& stream) {
     stream.added = attention_->forward(norm_of(stream, norm1_, fused_norm_));
     const auto inner = linear(inner_, norm_of(stream, norm2_, fused_norm_), copies_.get());
     stream.added = linear(outer_, at::gelu(inner), copies_.get());
@@ -132,9 +138,32 @@ VisionTransformer::VisionTransformer(const VisionTransformerOptions& options)
                                                options.channels * options.patch * options.patch)
                                  .bias(false)))) {
   for (int64_t i = 0; i < options.layers; ++i) {
-    blocks_->push_back(std::make_shared<Block>(options));
+    blocks_->push_back(std::make_shared<Layer>(options));
   }
   apply(initialise);
+}
+
+std::vector<std::shared_ptr<distributed_utils::Block>> VisionTransformer::blocks() const {
+  if (options_.fused_norm || options_.copies) {
+    throw Error(
+        "--fast: the parts norm and optimizer of the vision transformer take two tensors from "
+        "layer "
+        "to layer, or copies of all parameters. Fix: leave --fast out.");
+  }
+  std::vector<std::shared_ptr<distributed_utils::Block>> all;
+  for (const auto& block : *blocks_) all.push_back(std::dynamic_pointer_cast<Layer>(block));
+  return all;
+}
+
+// And through the norm behind them.
+torch::Tensor VisionTransformer::through_blocks(torch::Tensor tokens) {
+  if (!options_.fused_norm) {
+    for (const auto& block : *blocks_) tokens = (*block->as<Layer>())(tokens);
+    return norm_(tokens);
+  }
+  Stream stream{tokens};
+  for (const auto& block : *blocks_) block->as<Layer>()->take(stream);
+  return norm_of(stream, norm_, /*fused=*/true);
 }
 
 torch::Tensor VisionTransformer::compute(const Input& input) {
@@ -143,10 +172,9 @@ torch::Tensor VisionTransformer::compute(const Input& input) {
   // The blocks' products of copies need no autocast, and would only be slower under one.
   std::optional<Autocast> autocast(std::in_place, device, options_.products);
   // Contiguous: all that is added to the tokens takes on how they lie in memory.
-  Stream stream{patches_(fields).flatten(2).transpose(1, 2).contiguous() + positions_};
+  const auto tokens = patches_(fields).flatten(2).transpose(1, 2).contiguous() + positions_;
   if (options_.copies) autocast.reset();
-  for (const auto& block : *blocks_) block->as<Block>()->forward(stream);
-  const auto last = norm_of(stream, norm_, options_.fused_norm);
+  const auto last = through_blocks(tokens);
   if (!autocast) autocast.emplace(device, options_.products);
   const auto [p, rows] = std::pair(options_.patch, options_.height / options_.patch);
   // [batch, row, column, y, x, channel]: each token becomes its patch again.

@@ -33,8 +33,12 @@ class VisionTransformer : public Model {
  public:
   explicit VisionTransformer(const VisionTransformerOptions& options);
 
+  /// The layers, which the tutorial calls blocks.
+  std::vector<std::shared_ptr<distributed_utils::Block>> blocks() const override;
+
  private:
   torch::Tensor compute(const Input& input) override;
+  torch::Tensor through_blocks(torch::Tensor tokens);
 
   VisionTransformerOptions options_;
   torch::nn::Conv2d patches_;

@@ -30,9 +30,9 @@ std::vector<const Pass*> RankSeen::evaluations(Split split) const {
 
 namespace {
 
-// Nothing says where a pass ends: not that there was an evaluation, which may be half-way, nor that
-// a sample comes again, which a wrong sampler may deal twice. What tells is both together with how
-// many samples a rank's share has.
+// Nothing says where a pass ends: not that there was an evaluation or a report, which may be
+// half-way, nor that a sample comes again, which a wrong sampler may deal twice. What tells is both
+// together with how many samples a rank's share has.
 class PassBuilder {
  public:
   PassBuilder(const std::vector<uint64_t>& split_sizes, size_t world)
@@ -42,7 +42,8 @@ class PassBuilder {
   void take(BatchSeen&& batch, uint64_t ahead) {
     auto& open = batch.trains() ? training_ : evaluation_;
     if (batch.trains()) evaluation_.reset();
-    if (!open || is_anew(passes_[*open], batch, batch.trains() && evaluated_, ahead)) {
+    const bool looked_at = batch.trains() && (evaluated_ || batch.after_report);
+    if (!open || is_anew(passes_[*open], batch, looked_at, ahead)) {
       open = passes_.size();
       passes_.push_back({.split = batch.split,
                          .training = batch.trains(),
@@ -65,7 +66,7 @@ class PassBuilder {
     return number < split_sizes_.size() ? split_sizes_[number] : 0;
   }
 
-  // after_evaluation: one came since the pass's last batch.
+  // after_evaluation: one came since the pass's last batch, or a report.
   bool is_anew(const Pass& pass, const BatchSeen& batch, bool after_evaluation,
                uint64_t ahead) const {
     if (batch.split != pass.split) return true;

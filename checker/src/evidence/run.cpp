@@ -26,7 +26,7 @@ std::vector<std::string> split_lines(std::string_view text) {
 // Goes through a log once, in order.
 class Interpreter {
  public:
-  explicit Interpreter(RankSeen& rank) : rank_(rank) {}
+  Interpreter(RankSeen& rank, Holding holding) : rank_(rank), holding_(holding) {}
 
   void end() {
     steps_.end();
@@ -55,6 +55,15 @@ class Interpreter {
       case Kind::backward:
         if (const auto number = event.head<uint64_t>(); number && *number < losses_.size())
           losses_[*number].backward = true;
+        return;
+      case Kind::pieces:
+        if (holding_ == Holding::parameters_or_pieces) steps_.pieces(tensors(event));
+        return;
+      case Kind::unit:
+        return unit(event);
+      case Kind::allocated:
+        if (const auto bytes = event.head<format::AllocatedRecord>())
+          rank_.memory.push_back({.bytes = *bytes, .event = place});
         return;
       case Kind::stepping:
         return steps_.stepping(event);
@@ -180,6 +189,16 @@ class Interpreter {
     collective.failed = end->failed != 0;
   }
 
+  // Told when the collective that moves it has been issued.
+  void unit(const Event& event) {
+    const auto record = event.head<format::UnitRecord>();
+    if (!record || rank_.collectives.empty()) return;
+    const auto what = record->event;
+    using UnitEvent = format::UnitRecord::Event;
+    if (what != UnitEvent::gather_issued && what != UnitEvent::reduce_issued) return;
+    rank_.collectives.back().unit = event.payload.substr(sizeof *record);
+  }
+
   void waited(const Event& event, size_t place) {
     const auto wait = event.head<format::WaitedRecord>();
     if (!wait) return;
@@ -234,6 +253,7 @@ class Interpreter {
     batch.loss_count = numbers[1];
     batch.with_gradients = numbers[2] != 0;
     if (!batch.with_gradients) batch.metrics = {numbers.begin() + 3, numbers.end()};
+    batch.after_report = std::exchange(reports_, rank_.reports.size()) < rank_.reports.size();
     samples_.find(batch);
   }
 
@@ -262,8 +282,10 @@ class Interpreter {
   }
 
   RankSeen& rank_;
+  Holding holding_;
   SampleFinder samples_;
   std::vector<BatchSeen> losses_;
+  size_t reports_ = 0;  // before the last loss
   StepFinder steps_{rank_, losses_};
   std::optional<size_t> generator_;
   std::map<std::pair<uint32_t, uint64_t>, size_t> open_;
@@ -271,8 +293,8 @@ class Interpreter {
 
 }  // namespace
 
-void interpret(RankSeen& rank) {
-  Interpreter interpreter(rank);
+void interpret(RankSeen& rank, Holding holding) {
+  Interpreter interpreter(rank, holding);
   for (size_t i = 0; i < rank.log.events.size(); ++i) interpreter.take(rank.log.events[i], i);
   interpreter.end();
 }

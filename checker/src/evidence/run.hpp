@@ -33,6 +33,7 @@ struct CollectiveSeen {
   size_t event = 0;              ///< its place in the log
   size_t end_event = 0;          ///< that of its end, if it has completed
   bool completed = false, failed = false;
+  std::string unit{};                  ///< whose parameters or gradients it moves; empty: not known
   std::optional<size_t> waited_from;   ///< when the program first waits for it
   std::optional<size_t> waited_until;  ///< when it has waited
   uint64_t products_meanwhile = 0;     ///< matrix products begun between the call and that
@@ -56,6 +57,7 @@ struct BatchSeen {
   std::vector<double> metrics;  ///< a sum and a count of each; none in training
   bool with_gradients = false;  ///< they were on
   bool backward = false;        ///< backward() came to this loss
+  bool after_report = false;    ///< the trainer reported a score since the loss before
   std::optional<size_t> step;   ///< the optimizer step that it led to
   std::optional<size_t>
       forward;  ///< the forward pass that it comes from, by its place in `forwards`
@@ -84,6 +86,12 @@ struct StepSeen {
   std::vector<double> learning_rates;  ///< of the optimizers' groups
   std::vector<bool> stepped;           ///< by parameter: whether an optimizer holds it
   size_t event = 0;                    ///< the place of its gradients in the log
+};
+
+/// The memory of a rank's tensors at some moment.
+struct MemorySeen {
+  instrumentation::AllocatedRecord bytes;
+  size_t event = 0;
 };
 
 /// What the main thread began, or ended: Phase::none.
@@ -164,6 +172,8 @@ struct RankSeen {
   std::vector<StepSeen> steps;
   std::vector<TensorSeen> model;       ///< the one that is trained, as make_model returned it
   std::vector<TensorSeen> parameters;  ///< its parameters, as far as optimizers step, no values
+  bool in_pieces = false;              ///< these are pieces of them, without names
+  std::vector<MemorySeen> memory;
   std::vector<BuffersSeen> buffers;
   std::vector<PhaseSeen> phases;
   std::vector<ForwardSeen> forwards;
@@ -195,7 +205,13 @@ struct Run {
   double seconds = 0;
 };
 
+/// What an optimizer may hold.
+enum class Holding {
+  parameters,            ///< the parameters of a model
+  parameters_or_pieces,  ///< or tensors of the program's own, which are pieces of these
+};
+
 /// Sorts what a log holds into the rank, whose place is known.
-void interpret(RankSeen& rank);
+void interpret(RankSeen& rank, Holding holding = Holding::parameters);
 
 }  // namespace checker

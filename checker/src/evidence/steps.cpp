@@ -8,6 +8,7 @@ namespace checker {
 void StepFinder::stepping(const Event& event) {
   const auto head = event.head<instrumentation::SteppingRecord>();
   if (!head) return;
+  if (!pieces_.empty()) return step_pieces(head->model);
   if (rank_.parameters.empty()) begin_training(head->model);
   stepped_.assign(rank_.parameters.size(), false);
   foreign_ = head->model != trained_;
@@ -18,6 +19,39 @@ void StepFinder::stepping(const Event& event) {
   // One without a name: the replay will say so.
   if (foreign_ && (rank_.parameters.empty() || !rank_.parameters.back().name.empty()))
     rank_.parameters.emplace_back();
+}
+
+// All of them step. Another optimizer's are foreign to the first one's.
+void StepFinder::step_pieces(uint64_t model) {
+  auto pieces = std::exchange(pieces_, {});
+  if (rank_.parameters.empty()) {
+    trained_ = model;
+    rank_.in_pieces = true;
+    rank_.parameters = pieces;
+  }
+  const auto sizes_agree = [](const TensorSeen& a, const TensorSeen& b) {
+    return a.sizes == b.sizes && a.scalar_type == b.scalar_type;
+  };
+  foreign_ = !rank_.in_pieces || !std::ranges::equal(pieces, rank_.parameters, sizes_agree);
+  stepped_.assign(rank_.parameters.size(), true);
+}
+
+// Pieces do not tell of which model they are; their first values do. Of two that have as many of
+// them, the later one.
+void StepFinder::choose_model(const std::vector<double>& pieces) {
+  size_t most = 0;
+  for (const auto& model : models_) {
+    std::vector<double> own;
+    for (const auto& tensor : model) {
+      if (!tensor.buffer) own.insert(own.end(), tensor.values.begin(), tensor.values.end());
+    }
+    std::ranges::sort(own);
+    const size_t found = std::ranges::count_if(
+        pieces, [&](double value) { return std::ranges::binary_search(own, value); });
+    if (found < most) continue;
+    most = found;
+    rank_.model = model;
+  }
 }
 
 void StepFinder::begin_training(uint64_t model) {
@@ -37,6 +71,7 @@ void StepFinder::values(const Event& event) {
   if (more_of_a_step_) return;
   StepSeen step;
   step.values = in_doubles(event);
+  if (rank_.in_pieces && rank_.steps.empty()) choose_model(step.values);
   step.stepped.assign(rank_.parameters.size(), false);
   rank_.steps.push_back(std::move(step));
 }

@@ -14,6 +14,8 @@ class StepFinder {
   StepFinder(RankSeen& rank, std::vector<BatchSeen>& losses) : rank_(rank), losses_(losses) {}
 
   void model(std::vector<TensorSeen> tensors) { models_.push_back(std::move(tensors)); }
+  /// The next optimizer holds these instead of parameters of a model.
+  void pieces(std::vector<TensorSeen> tensors) { pieces_ = std::move(tensors); }
   void stepping(const Event& event);
   void learning_rates(const Event& event) { learning_rates_ = event.numbers<double>(); }
   void values(const Event& event);
@@ -23,6 +25,8 @@ class StepFinder {
 
  private:
   void begin_training(uint64_t model);
+  void step_pieces(uint64_t model);
+  void choose_model(const std::vector<double>& pieces);
   bool goes_on() const;
   void leads_to(size_t step);
   std::vector<double> in_doubles(const Event& event);
@@ -30,6 +34,7 @@ class StepFinder {
   RankSeen& rank_;
   std::vector<BatchSeen>& losses_;
   std::vector<std::vector<TensorSeen>> models_;  // as make_model returned them
+  std::vector<TensorSeen> pieces_;               // of the optimizer that is about to step
   uint64_t trained_ = 0;                         // the number of the one that is trained
   std::vector<bool> stepped_;                    // by the optimizer that is about to step
   bool foreign_ = false;                         // it holds parameters of something else

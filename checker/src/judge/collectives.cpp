@@ -78,6 +78,11 @@ constexpr uint64_t kFew = 2;
 
 // What of the model the collective moves, by its size, type and place; empty if it is not known.
 std::string of_the_model(const RankSeen& rank, const CollectiveSeen& collective) {
+  if (!collective.unit.empty()) {
+    const bool gathers = is(collective, CollectiveKind::all_gather_coalesced);
+    return std::string(gathers ? "parameters" : "gradients") +
+           (collective.unit.starts_with('(') ? " in no unit" : " of " + collective.unit);
+  }
   if (collective.call.elements <= kFew) return "";
   if (is(collective, CollectiveKind::all_reduce)) {
     const bool backward = marked_phase(rank, collective) == instrumentation::Phase::backward;
@@ -165,13 +170,18 @@ std::optional<Mismatch> find_mismatch(const Run& run, bool counts) {
 }
 
 const CollectiveSeen* waiting_in(const RankSeen& rank) {
+  const CollectiveSeen* last = nullptr;
   for (size_t i = rank.collectives.size(); i-- > 0;) {
     const auto& collective = rank.collectives[i];
     // One that failed because another rank was gone is one that was waited in as well.
     const bool ended = collective.completed && !collective.failed;
-    if (!ended && collective.call.group < rank.groups.size()) return &collective;
+    // A unit may be gathered ahead of the one that is waited for.
+    if (last && (ended || collective.unit.empty())) return last;
+    if (ended || collective.call.group >= rank.groups.size()) continue;
+    last = &collective;
+    if (collective.unit.empty()) return last;
   }
-  return nullptr;
+  return last;
 }
 
 }  // namespace checker

@@ -34,6 +34,9 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
                              {"WORLDSIZE_RECORD=" + log_of(folder, place.rank).string(),
                               "WORLDSIZE_CACHE=" + cache_of(folder, place.node).string(),
                               "GLOO_SOCKET_IFNAME=lo", "OMP_NUM_THREADS=1", "NO_COLOR=1"});
+  if (experiment.holding == Holding::parameters_or_pieces) {
+    command.environment.emplace_back("WORLDSIZE_FINGERPRINTS=1");
+  }
   if (!experiment.trains) {
     command.environment.push_back(std::string(instrumentation::kNumbersSeed) + "=" +
                                   std::to_string(experiment.seed));
@@ -65,7 +68,8 @@ Command boxed(const Experiment& experiment, const fs::path& folder, const Comman
 // Where the ranks of all worlds stand in one row.
 class Row {
  public:
-  explicit Row(const Experiment& experiment) : boxed_(experiment.box != nullptr) {
+  explicit Row(const Experiment& experiment)
+      : boxed_(experiment.box != nullptr), holding_(experiment.holding) {
     for (const auto& world : experiment.worlds) {
       auto& recorded = runs_.emplace_back();
       recorded.folder = experiment.folder / ("world-" + std::to_string(world.size()));
@@ -117,7 +121,7 @@ class Row {
     };
     const auto begin = Watchdog::Clock::now();
     const auto results = run_groups(commands_, options);
-    for (size_t i = 0; i < runs_.size(); ++i) finish(runs_[i], results[i], boxed_);
+    for (size_t i = 0; i < runs_.size(); ++i) finish(runs_[i], results[i]);
     const std::chrono::duration<double> time = Watchdog::Clock::now() - begin;
     for (auto& recorded : runs_) recorded.run.seconds = time.count();
     for (const auto& result : results) {
@@ -131,19 +135,20 @@ class Row {
     return *std::next(watchdogs_.begin(), static_cast<std::ptrdiff_t>(group));
   }
 
-  static void finish(RecordedRun& recorded, const GroupResult& result, bool boxed) {
+  void finish(RecordedRun& recorded, const GroupResult& result) const {
     recorded.run.result = result;
     for (size_t rank = 0; rank < recorded.run.ranks.size(); ++rank) {
       auto& seen = recorded.run.ranks[rank];
       seen.result = result.ranks[rank];
-      if (boxed) seen.result.exit = outcome_in_box(seen.result.exit);
+      if (boxed_) seen.result.exit = outcome_in_box(seen.result.exit);
       seen.log = read_log(log_of(recorded.folder, rank));
-      interpret(seen);
+      interpret(seen, holding_);
     }
     tell_files(recorded.run, recorded.folder);
   }
 
   bool boxed_;
+  Holding holding_;
   std::vector<RecordedRun> runs_;
   std::list<Watchdog> watchdogs_;
   std::vector<std::vector<Command>> commands_;

@@ -25,7 +25,8 @@ struct Experiment {
   /// tells which of them changed which file. Else each has a folder of its own.
   std::filesystem::path file_shim;
   bool on_gpus = false;
-  const Box* box = nullptr;  ///< where the ranks are shut in, if they are
+  Holding holding = Holding::parameters;  ///< what optimizers may hold
+  const Box* box = nullptr;               ///< where the ranks are shut in, if they are
   /// The ranks are forked from the program's, if it has one. May be null.
   ForkServers* servers = nullptr;
 };

@@ -47,6 +47,26 @@ StepDeviations step_from(const json& step) {
   return truth;
 }
 
+Cover cover_from(const json& cover) {
+  return {.elements = cover.at("elements").get<size_t>(),
+          .once = cover.at("once").get<size_t>(),
+          .everywhere = cover.at("everywhere").get<size_t>(),
+          .nowhere = cover.at("nowhere").get<size_t>(),
+          .names = cover.at("names").get<std::vector<std::string>>(),
+          .unknown = cover.at("unknown").get<std::vector<size_t>>()};
+}
+
+SerialMemory memory_from(const json& memory) {
+  SerialMemory serial{.parameters = memory.at("parameters").get<uint64_t>(),
+                      .state = memory.at("state").get<uint64_t>(),
+                      .block = std::nullopt,
+                      .rest = memory.at("rest").get<uint64_t>(),
+                      .forward = memory.at("forward").get<uint64_t>(),
+                      .forward_most = memory.at("forward_most").get<uint64_t>()};
+  if (!memory.at("block").is_null()) serial.block = memory.at("block").get<uint64_t>();
+  return serial;
+}
+
 ExpectedWorld world_from(const json& world) {
   ExpectedWorld truth;
   if (world.contains("error")) {
@@ -56,6 +76,8 @@ ExpectedWorld world_from(const json& world) {
   truth.training = world.at("training").get<std::vector<double>>();
   truth.validation = world.at("validation").get<std::vector<double>>();
   if (world.at("test").is_number()) truth.test = world.at("test").get<double>();
+  if (world.contains("cover")) truth.cover = cover_from(world.at("cover"));
+  if (world.contains("memory")) truth.memory = memory_from(world.at("memory"));
   if (world.contains("test_of_best")) truth.test_of_best = world.at("test_of_best").get<double>();
   for (const auto& rank : world.at("ranks")) {
     auto& seen = truth.ranks.emplace_back();
@@ -111,13 +133,15 @@ Expected nothing_to_replay(const std::vector<RecordedRun>& runs) {
 
 Expected ask_oracle(const std::filesystem::path& replay_program,
                     const std::vector<RecordedRun>& runs, const std::vector<std::string>& options,
-                    const std::filesystem::path& folder, const Box* box, ForkServers* servers) {
+                    Holding holding, const std::filesystem::path& folder, const Box* box,
+                    ForkServers* servers) {
   if (std::ranges::none_of(runs, left_something)) return nothing_to_replay(runs);
   const auto own = folder / "replay";
   const auto answer = own / "truth.json";
   std::filesystem::create_directories(own);
   Command command;
   command.arguments = {replay_program.string(), answer.string()};
+  if (holding == Holding::parameters_or_pieces) command.arguments.emplace_back("--pieces");
   for (const auto& recorded : runs) command.arguments.push_back(recorded.folder.string());
   command.arguments.emplace_back("--");
   command.arguments.insert(command.arguments.end(), options.begin(), options.end());

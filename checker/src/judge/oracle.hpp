@@ -42,6 +42,25 @@ struct ExpectedRank {
   std::vector<FileContent> files;
 };
 
+/// Where in the whole model the pieces lie that ranks train, by elements.
+struct Cover {
+  size_t elements = 0;             ///< of the model
+  size_t once = 0;                 ///< on one rank
+  size_t everywhere = 0;           ///< on every rank
+  size_t nowhere = 0;              ///< on none
+  std::vector<std::string> names;  ///< of parameters with such
+  std::vector<size_t> unknown;     ///< by rank: that are none of the model's
+};
+
+/// Bytes of tensors with which one process trains the whole model.
+struct SerialMemory {
+  uint64_t parameters = 0, state = 0;  ///< gradients are as large as parameters
+  std::optional<uint64_t> block;       ///< parameters of the largest block, if it has blocks
+  uint64_t rest = 0;                   ///< parameters that are in no block
+  uint64_t forward = 0;                ///< kept for backward(): batch, activations, output
+  uint64_t forward_most = 0;           ///< the most on the way there
+};
+
 struct ExpectedWorld {
   std::string error;  ///< why there is nothing more, or empty
   std::vector<ExpectedRank> ranks;
@@ -49,6 +68,8 @@ struct ExpectedWorld {
   std::vector<double> validation;  ///< by epoch, over the whole split
   /// Of the model of the last epoch; and of the best one, which a program may test as well.
   std::optional<double> test, test_of_best;
+  std::optional<Cover> cover;          ///< if some rank trains pieces of the model
+  std::optional<SerialMemory> memory;  ///< where ranks may train pieces
 
   struct Loss {
     std::string name;  ///< "training loss of epoch 1"
@@ -69,11 +90,12 @@ void choose_test(ExpectedWorld& truth, const Run& run, double tolerance);
 /// Of programs that train nothing.
 Expected nothing_to_replay(const std::vector<RecordedRun>& runs);
 
-/// folder: that of the runs and the plan. box: where the replay is shut in, for it reads what
-/// programs left behind; may be null. servers: one of them may be the replay's; may be null. Throws
-/// Error if the replay itself fails.
+/// holding: what optimizers may hold. folder: that of the runs and the plan. box: where the replay
+/// is shut in, for it reads what programs left behind; may be null. servers: one of them may be the
+/// replay's; may be null. Throws Error if the replay itself fails.
 Expected ask_oracle(const std::filesystem::path& replay_program,
                     const std::vector<RecordedRun>& runs, const std::vector<std::string>& options,
-                    const std::filesystem::path& folder, const Box* box, ForkServers* servers);
+                    Holding holding, const std::filesystem::path& folder, const Box* box,
+                    ForkServers* servers);
 
 }  // namespace checker

@@ -24,7 +24,7 @@ inline constexpr std::string_view setup = "SETUP", samplers = "SAMPLER", ddp = "
                                   set_epoch = "SET_EPOCH", all_reduce = "ALL_REDUCE",
                                   print0 = "PRINT0", save0 = "SAVE0", destroy = "DESTROY",
                                   target_mean = "TARGET_MEAN", scaled_rate = "SCALED_RATE",
-                                  broadcast = "BROADCAST";
+                                  broadcast = "BROADCAST", fsdp = "FSDP", units = "UNITS";
 }  // namespace feature
 
 struct RunContext {

@@ -163,6 +163,8 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
   // Until one rank writes for all, every rank writes the same files, which may be broken then.
   // A plain program's ranks share a folder as well.
   const bool shares = !trains || features.contains(std::string(feature::save0));
+  const auto holding = features.contains(std::string(feature::fsdp)) ? Holding::parameters_or_pieces
+                                                                     : Holding::parameters;
   options.on_stage("running");
   const auto passed_before = loopback_bytes();
   const auto runs = run_experiment({.program = options.program,
@@ -173,11 +175,12 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
                                     .seed = options.plan.seed,
                                     .file_shim = shares ? project.file_shim() : "",
                                     .on_gpus = options.device != "cpu",
+                                    .holding = holding,
                                     .box = options.box,
                                     .servers = options.servers});
   const auto passed = loopback_bytes() - passed_before;
   options.on_stage("replaying");
-  auto truth = trains ? ask_oracle(project.build / "bin" / "replay", runs, arguments,
+  auto truth = trains ? ask_oracle(project.build / "bin" / "replay", runs, arguments, holding,
                                    options.folder, options.box, options.servers)
                       : nothing_to_replay(runs);
   options.on_stage("judging");

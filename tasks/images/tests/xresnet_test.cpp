@@ -106,5 +106,24 @@ TEST(XResNet, MultipliesBf16CopiesOnRequest) {
   EXPECT_EQ(model.parameters()[0].dtype(), torch::kFloat);
 }
 
+TEST(XResNet, CallsItsBlocksOneAfterTheOther) {
+  XResNet model({.width = 8, .layers = {2, 1}, .bottleneck = false});
+  std::vector<torch::Tensor> inputs, outputs;
+  for (const auto& block : model.blocks()) {
+    block->register_forward_input_hook([&](torch::Tensor tensor) {
+      inputs.push_back(tensor);
+      return tensor;
+    });
+    block->register_forward_hook([&](torch::Tensor tensor) {
+      outputs.push_back(tensor);
+      return tensor;
+    });
+  }
+  model.forward(torch::rand({2, 3, 32, 32}));
+  ASSERT_EQ(outputs.size(), 3U);
+  EXPECT_TRUE(torch::equal(inputs[1], outputs[0]));
+  EXPECT_TRUE(torch::equal(inputs[2], outputs[1]));
+}
+
 }  // namespace
 }  // namespace tasks::images

@@ -55,6 +55,7 @@ struct Options {
   int64_t checkpoint_every = 0;  ///< optimizer steps; 0: no checkpoints, and signals end the run
   bool resume = false;           ///< from the newest checkpoint below output, if there is one
   bool monitor = false;          ///< record what the run does and uses, below output
+  int64_t memory_limit = 0;      ///< MB of tensors that a rank may hold on the CPU; 0: no limit
 };
 
 /// What a trainer does beside training.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "distributed_utils/block.hpp"
 #include "tasks/batch.hpp"
 #include "tasks/options.hpp"
 #include "tasks/schedule.hpp"
@@ -49,6 +50,12 @@ class Dataset : public torch::data::datasets::BatchDataset<Dataset, Batch> {
 class Model : public torch::nn::Module {
  public:
   torch::Tensor forward(const Input& input);
+
+  /// The parts that come one after the other, each of which takes what the one before returned:
+  /// what FullyShardedDataParallel gathers one by one, say. What comes before the first and behind
+  /// the last belongs to none. Empty: this model is no such chain. Throws Error where a part of
+  /// --fast takes more from block to block than one tensor.
+  virtual std::vector<std::shared_ptr<distributed_utils::Block>> blocks() const { return {}; }
 
  private:
   /// What a task implements.

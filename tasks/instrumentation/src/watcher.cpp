@@ -57,6 +57,13 @@ class Watcher : public distributed_utils::Observer {
     if (recording::enabled()) recording::note_place();
   }
 
+  void unit_event(const std::string& unit, distributed_utils::UnitEvent event) override {
+    if (!recording::enabled()) return;
+    const UnitRecord record{.event = static_cast<UnitRecord::Event>(event)};
+    std::string payload(reinterpret_cast<const char*>(&record), sizeof record);
+    recording::record_text(Kind::unit, payload.append(unit));
+  }
+
  private:
   std::atomic<uint64_t> samplers_ = 0;
 };

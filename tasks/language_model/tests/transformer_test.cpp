@@ -109,5 +109,35 @@ TEST(Positions, AreSavedButNotLearned) {
   EXPECT_FALSE(model->named_parameters().contains("positions"));
 }
 
+TEST(Transformer, CallsItsBlocksOneAfterTheOther) {
+  const auto model = make();
+  const auto input = torch::randint(11, {2, 7}, torch::kLong);
+  const auto before = model->forward(input);
+  std::vector<torch::Tensor> inputs, outputs;
+  for (const auto& block : model->blocks()) {
+    block->register_forward_input_hook([&](torch::Tensor tensor) {
+      inputs.push_back(tensor);
+      return tensor;
+    });
+    block->register_forward_hook([&](torch::Tensor tensor) {
+      outputs.push_back(tensor);
+      return tensor;
+    });
+  }
+  EXPECT_TRUE(torch::equal(model->forward(input), before));
+  ASSERT_EQ(outputs.size(), 2U);
+  ASSERT_EQ(inputs.size(), 2U);
+  EXPECT_TRUE(torch::equal(inputs[1], outputs[0]));
+  outputs[0].zero_();
+  EXPECT_FALSE(torch::equal(outputs[1], outputs[0]));
+}
+
+TEST(Transformer, HasNoBlocksWherePartsTakeMoreThanATensor) {
+  auto options = kSmall;
+  options.fused_norm = true;
+  const auto model = std::make_shared<Transformer>(options);
+  EXPECT_THROW((void)model->blocks(), Error);
+}
+
 }  // namespace
 }  // namespace tasks::language_model

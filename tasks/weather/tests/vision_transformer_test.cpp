@@ -146,5 +146,27 @@ TEST(VisionTransformer, ItsFastPartsChangeRoundingsAlone) {
   }
 }
 
+TEST(VisionTransformer, CallsItsBlocksOneAfterTheOther) {
+  VisionTransformerOptions options{
+      .channels = 2, .height = 4, .width = 8, .patch = 4, .embedding = 6, .heads = 3, .layers = 3};
+  VisionTransformer model(options);
+  std::vector<torch::Tensor> inputs, outputs;
+  for (const auto& block : model.blocks()) {
+    block->register_forward_input_hook([&](torch::Tensor tensor) {
+      inputs.push_back(tensor);
+      return tensor;
+    });
+    block->register_forward_hook([&](torch::Tensor tensor) {
+      outputs.push_back(tensor);
+      return tensor;
+    });
+  }
+  model.forward(sines({1, 2, 4, 8}, 0).to(torch::kFloat));
+  ASSERT_EQ(outputs.size(), 3U);
+  for (size_t i = 1; i < outputs.size(); ++i) EXPECT_TRUE(torch::equal(inputs[i], outputs[i - 1]));
+  options.fused_norm = true;
+  EXPECT_THROW((void)VisionTransformer(options).blocks(), Error);
+}
+
 }  // namespace
 }  // namespace tasks::weather

@@ -84,10 +84,27 @@ enum class Kind : uint16_t {
 
   // The training, continued.
   backward_ended = 49,  ///< a backward() that came to a loss has computed all: uint64 its number
+  pieces = 50,  ///< before `stepping` of an optimizer without parameters of a model: Tensors
+  unit = 51,    ///< what becomes of a unit of FullyShardedDataParallel: UnitRecord, then its name
+  allocated = 52,  ///< AllocatedRecord
 
   // Calls of distributed_utils, continued.
-  setup = 50,  ///< before setup() joins: text, the backend and the device that it is asked for, a
+  setup = 53,  ///< before setup() joins: text, the backend and the device that it is asked for, a
                ///< line each; empty where it is asked for none
+};
+
+struct UnitRecord {
+  /// As distributed_utils::UnitEvent.
+  enum class Event : uint64_t { gather_issued, gathered, freed, reduce_issued, reduced } event;
+};
+
+/// When memory is looked at: before a model is made, behind a loss, around an optimizer step.
+enum class Moment : uint64_t { model_begins, loss, step_begins, step_ends };
+/// Bytes of tensors in CPU memory.
+struct AllocatedRecord {
+  Moment moment;
+  uint64_t live;
+  uint64_t most, least;  ///< since the record before
 };
 
 struct GroupRecord {
