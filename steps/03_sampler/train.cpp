@@ -80,9 +80,9 @@ int main(int argc, char** argv) try {
   //   same card.
   //
   //   The training sampler shuffles by the seed of the options. It drops what would make the ranks'
-  //   numbers of samples unequal, so that all take equally many steps. The other two neither
-  //   shuffle nor pad, so that every sample counts exactly once even where the ranks cannot share
-  //   evenly.
+  //   numbers of samples unequal, so that all take equally many steps. The other two need not
+  //   shuffle, and do not pad, so that every sample counts exactly once even where the ranks cannot
+  //   share evenly.
   //
   //   Expect no difference yet: the loaders do not use the samplers before TODO 5, 6 and 7.
 

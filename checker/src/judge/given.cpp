@@ -59,10 +59,12 @@ Given given_of(const Course& course, const Source& source, const Step& step,
 struct Changes {
   std::vector<bool> kept;  ///< of the given lines
   std::set<size_t> added;  ///< before which of them there are new ones, and none is gone
+  /// Before which of them there may be new ones: the lines on both sides are gone, for others.
+  std::set<size_t> rewritten = {};
 
   bool spare(const std::pair<size_t, size_t>& place) const {
     const auto [begin, end] = place;
-    if (begin == end) return !added.contains(begin);
+    if (begin == end) return !added.contains(begin) && !rewritten.contains(begin);
     bool whole = kept[begin];
     for (size_t i = begin + 1; i < end; ++i) whole = whole && kept[i] && !added.contains(i);
     return whole;
@@ -79,6 +81,7 @@ Changes changes_of(const Given& given, const std::vector<std::string>& lines) {
   for (const auto& [old, present] : pairs) {
     if (old < a.size()) changes.kept[old] = true;
     if (present > next_new && old == next) changes.added.insert(old);
+    for (size_t at = next + 1; present > next_new && at < old; ++at) changes.rewritten.insert(at);
     next = old + 1;
     next_new = present + 1;
   }
