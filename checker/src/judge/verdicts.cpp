@@ -60,7 +60,7 @@ class Verdicts {
       verdict.reason = "waits for " + name_of_todo(found_.begin()->first);
     } else if (cut_off_) {
       verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
-      verdict.reason = "the run did not come that far";
+      verdict.reason = "the run did not get that far";
     }
     if (const auto notes = notes_.find(todo); notes != notes_.end()) verdict.notes = notes->second;
     return verdict;
