@@ -94,8 +94,8 @@ int main(int argc, char** argv) try {
   //   while the rest of backward() still runs. With equal weights and equal gradients, the weights
   //   stay equal.
   //
-  //   The order matters. First move the module to the device, then wrap it, then make the optimizer
-  //   from the wrapped model's parameters. All code below keeps using `model`.
+  //   The order is Python's. First move the module to the device, then wrap it, then make the
+  //   optimizer from the wrapped model's parameters. All code below keeps using `model`.
   //
   //   With --world 2, expect losses close to those of one rank with twice the batch size.
   const auto model = module;
