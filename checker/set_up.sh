@@ -18,12 +18,12 @@ stage() {  # stage TITLE COMMAND...: one calm line; what the command says goes t
   say "$title: $result ($((SECONDS - start)) s)"
   [ $result = 'done' ]
 }
-explain() {  # explain WHAT MEND: why the last stage failed, as far as its output tells
+explain() {  # explain WHAT FIX: why the last stage failed, as far as its output tells
   local last; last=$(tac "$log" | sed '/^== /q' | tac)
   case $last in
-    *'No space left'*) fail "the disk is full. Mend: free some space (df -h '$root'), then run this again." ;;
-    *'emporary failure'*|*'ould not resolve'*|*unreachable*|*onnection*|*'from versions: none'*|*roxy*) fail "$1: no network. Mend: $2" ;;
-    *) tail -n 15 "$log" >&2; fail "$1. Mend: $2 (Everything it said is in $log.)" ;;
+    *'No space left'*) fail "the disk is full. Fix: free some space (df -h '$root'), then run this again." ;;
+    *'emporary failure'*|*'ould not resolve'*|*unreachable*|*onnection*|*'from versions: none'*|*roxy*) fail "$1: no network. Fix: $2" ;;
+    *) tail -n 15 "$log" >&2; fail "$1. Fix: $2 (The whole output is in $log.)" ;;
   esac
 }
 do_beside() {  # do_beside NAME COMMAND...: while the set-up goes on, with a log of its own
@@ -41,8 +41,8 @@ await_beside() {
 }
 enough_space() {
   local free; free=$(df -Pk "$root" | awk 'NR == 2 {print int($4 / 1048576)}')
-  [ "$free" -ge "$1" ] || fail "$1 GB of free disk space are needed in $root, and there are $free." \
-    "Mend: free some, or put the project on another disk."
+  [ "$free" -ge "$1" ] || fail "$1 GB of free disk space are needed in $root, but only $free are free." \
+    "Fix: free some space, or move the project to another disk."
 }
 at_least() { [ "$(printf '%s\n' "$@" | sort -V | head -n 1)" = "$2" ]; }  # at_least VERSION LEAST
 find_compiler() {
@@ -54,19 +54,21 @@ find_compiler() {
     # A compiler may be new and yet lack its standard library.
     if at_least "$version" $least && echo '#include <concepts>' | "$name" -std=c++20 -fsyntax-only -x c++ - 2>/dev/null; then echo "$name"; return; fi
   done
-  fail "${CXX:+$CXX is }no C++20 compiler${CXX:+ that will do}; GCC 12 or clang 14 is the least." \
-    "Mend: sudo apt-get install clang; on a cluster: module load <a newer compiler>; or CXX=<compiler> ./workbook start"
+  local problem="no C++20 compiler found"
+  if [ -n "${CXX:-}" ]; then problem="$CXX is not a usable C++20 compiler"; fi
+  fail "$problem; GCC 12 or clang 14 is the minimum." \
+    "Fix: sudo apt-get install clang; on a cluster: module load <a newer compiler>; or CXX=<compiler> ./workbook start"
 }
 find_python() {
   local name
   for name in python3 python3.{14..10}; do
     if "$name" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then echo "$name"; return; fi
   done
-  fail "no Python 3.10 or newer with venv found. Mend: sudo apt-get install python3-venv; on a cluster: module load Python"
+  fail "no Python 3.10 or newer with venv found. Fix: sudo apt-get install python3-venv; on a cluster: module load Python"
 }
 apt_install() {  # apt_install TITLE PACKAGE...
   stage "$1" env DEBIAN_FRONTEND=noninteractive \
-    sh -c 'apt-get update && apt-get install -y --no-install-recommends "$@"' apt "${@:2}" || say "going on without ${*:2}"
+    sh -c 'apt-get update && apt-get install -y --no-install-recommends "$@"' apt "${@:2}" || say "continuing without ${*:2}"
 }
 apt_missing() {  # apt_missing PACKAGE...: those that are not installed, into the array missing
   local name; missing=()
@@ -86,7 +88,7 @@ apt_packages() {
   fi
   apt_missing "${names[@]}" ${used_by_tests[@]+"${used_by_tests[@]}"}
   if [ ${#missing[@]} != 0 ] && [ "$(id -u)" != 0 ]; then
-    say "going on without, for want of root: sudo apt-get install ${missing[*]}"
+    say "continuing without these, because only root can install them: sudo apt-get install ${missing[*]}"
     return 0
   fi
   apt_missing "${names[@]}"
@@ -96,7 +98,7 @@ apt_packages() {
     do_beside packages apt_install "installing ${#missing[@]} packages for the tests" "${missing[@]}"
   fi
 }
-in_venv() {  # in_venv MARK TITLE PACKAGE...: pip, once for each mark; a .venv without marks is made anew
+in_venv() {  # in_venv MARK TITLE PACKAGE...: pip, once for each mark; a .venv without marks is made again
   local mark=$venv/.has-$1 title=$2 python; shift 2
   if [ -e "$mark" ]; then return 0; fi
   if ! compgen -G "$venv/.has-*" >/dev/null; then
@@ -105,7 +107,7 @@ in_venv() {  # in_venv MARK TITLE PACKAGE...: pip, once for each mark; a .venv w
     stage "making .venv" "$python" -m venv "$venv" || explain "Python cannot make .venv" "sudo apt-get install python3-venv, then run this again."
   fi
   stage "$title" "$venv/bin/python3" -m pip install --no-compile --disable-pip-version-check "$@" ||
-    explain "$title failed" "run this again with a network; or bring LibTorch $torch and say CMAKE_PREFIX_PATH=<folder that holds torch/> ./workbook start"
+    explain "$title failed" "run this again with a network; or bring LibTorch $torch and run CMAKE_PREFIX_PATH=<folder that holds torch/> ./workbook start"
   touch "$mark"
 }
 build_tools() {
@@ -124,7 +126,7 @@ libtorch() {
   for place in ${prefixes[@]+"${prefixes[@]}" "${prefixes[@]/%//torch}"} "$theirs"; do
     if is_libtorch "$place"; then return 0; fi
   done
-  if [ -n "$theirs" ] && [ "${theirs#"$venv"}" = "$theirs" ]; then say "python3's torch is not the LibTorch $torch that is needed; that goes into .venv"; fi
+  if [ -n "$theirs" ] && [ "${theirs#"$venv"}" = "$theirs" ]; then say "python3's torch is not LibTorch $torch, so that goes into .venv"; fi
   # C++ programs for CPUs need only a third of the whole wheel.
   if [ "$config" = cuda ]; then
     [ -e "$venv/.has-whole" ] || enough_space 9
@@ -153,7 +155,7 @@ working_torchrun() {
   enough_space 4
   cpu_torch
   in_venv torchrun "installing what torchrun needs (2.2 GB)" "${torchrun_needs[@]}"
-  torchrun_runs || fail "torchrun does not run: $("$venv/bin/torchrun" --help 2>&1 | tail -n 1)" \
+  torchrun_runs || fail "torchrun does not start: $("$venv/bin/torchrun" --help 2>&1 | tail -n 1)" \
     "Fix: delete $venv, then run this again."
 }
 python_for_tests() {
@@ -163,10 +165,10 @@ python_for_tests() {
     in_venv python "installing what Python's torch needs" "${python_needs[@]}"
   fi
   # Without them the slides and TensorBoard's files are not tested, and their tests say so.
-  (slides_tools) || say "going on without the slides"
-  (in_venv tensorboard "installing TensorBoard" tensorboard==2.20.0) || say "going on without TensorBoard"
+  (slides_tools) || say "continuing without the slides"
+  (in_venv tensorboard "installing TensorBoard" tensorboard==2.20.0) || say "continuing without TensorBoard"
 }
-slides_tools() {  # Sphinx and what belongs to it; anew where a newer course asks for something else
+slides_tools() {  # Sphinx and what belongs to it; again where a newer course needs something else
   if [ "$root/slides/requirements.txt" -nt "$venv/.has-slides" ]; then rm -f "$venv/.has-slides"; fi
   in_venv slides "installing what builds the slides" -r "$root/slides/requirements.txt"
 }
@@ -188,7 +190,7 @@ set_up() {
   if [ "$tests" = ON ] && [ "$config" != sanitize ]; then
     # Arrow's C++ library comes with pyarrow; Python's sentencepiece is what ours is compared with.
     (in_venv formats "installing Arrow and SentencePiece" --no-deps pyarrow==22.0.0 sentencepiece==0.2.0) ||
-      say "going on without Arrow"
+      say "continuing without Arrow"
   fi
   if [ "$config" = cuda ]; then cuda_toolkit; fi
   # Tests only run this: it comes while the checker is built.
@@ -199,9 +201,9 @@ set_up() {
   # What an interrupted or different set-up left in the cache is tried as it is, then thrown away.
   if ! [ -e "$build/build.ninja" ] || ! stage "configuring build/$config again" "${configure[@]}"; then
     stage "configuring build/$config" "${configure[@]}" --fresh "-DCMAKE_CXX_COMPILER=$compiler" ||
-      explain "CMake cannot configure the project" "as the lines above say."
+      explain "CMake cannot configure the project" "see the lines above."
   fi
-  stage "building the checker" cmake --build "$build" --target checker || explain "the checker does not build" "as the lines above say."
+  stage "building the checker" cmake --build "$build" --target checker || explain "the checker does not build" "see the lines above."
   await_beside
   if [ "$config" != sanitize ]; then ln -sfn "$config/compile_commands.json" "$root/build/compile_commands.json"; fi
   echo "tests $tests" >"$build/set-up"

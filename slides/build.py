@@ -47,7 +47,7 @@ def serve(folder, port):
         except KeyboardInterrupt:
             pass
         return 0
-    sys.exit(f"error: no free port{f', {port} is taken' if port else ' from 8000 to 8019'}. Mend: --port N")
+    sys.exit(f"error: no free port{f', {port} is taken' if port else ' from 8000 to 8019'}. Fix: --port N")
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):

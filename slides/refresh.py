@@ -31,7 +31,7 @@ def refresh(names):
     if unknown:
         sys.exit(f"error: captures.yaml has no {', '.join(sorted(unknown))}")
     if subprocess.run([ROOT / "workbook", "render", "--check"], capture_output=True).returncode != 0:
-        sys.exit("error: steps/ holds edits, which --refresh would have to touch. Mend: do it in a fresh clone.")
+        sys.exit("error: steps/ holds edits, which --refresh would have to touch. Fix: do it in a fresh clone.")
     for name in names or captures:
         text = output_of(captures[name])
         (HERE / "captured").mkdir(exist_ok=True)

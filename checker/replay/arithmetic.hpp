@@ -11,7 +11,7 @@ namespace replay {
 /// Two ways to compute the same thing differ by less, relatively, also in single precision.
 constexpr double kSame = 1e-6;
 
-/// What JSON can hold; a deviation that is no number is as wrong as can be.
+/// What JSON can hold; a deviation that is NaN is as wrong as can be.
 double finite(double value);
 
 bool in_range(const std::vector<uint64_t>& ids, size_t size);
@@ -37,8 +37,8 @@ double common_factor(const Flat& got, const Flat& expected);
 std::vector<std::string> names_apart(const Flat& got, const Flat& mean,
                                      const std::vector<checker::TensorSeen>& parameters);
 
-/// The ranks, of which `own` is one, whose mean these gradients are, if they are not all. local:
-/// those of each rank's batches.
+/// The ranks whose mean these gradients are, including `own`, if they are not all. local: those of
+/// each rank's batches.
 std::vector<size_t> ranks_averaged(const Flat& got, const std::vector<Flat>& local, size_t own);
 
 }  // namespace replay

@@ -11,7 +11,7 @@ double deviation(const Flat& got, const Flat& wanted) {
   double worst = 0, scale = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double difference = std::abs(got[i] - wanted[i]);
-    if (!(difference <= worst)) worst = difference;  // also what is no number
+    if (!(difference <= worst)) worst = difference;  // also NaN
     scale = std::max(scale, std::abs(wanted[i]));
   }
   if (worst == 0) return 0;

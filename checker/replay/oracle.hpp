@@ -46,7 +46,7 @@ class Oracle {
   std::vector<at::Tensor> parameters_;
 };
 
-/// Parameters that are no model's, of these sizes.
+/// Parameters of these sizes that belong to no model.
 std::vector<at::Tensor> loose_parameters(const std::vector<checker::TensorSeen>& pieces);
 
 /// One rank's optimizer, which is shown the recorded gradients.

@@ -10,7 +10,7 @@ namespace replay {
 struct Request {
   std::string task;
   uint64_t seed = 0;
-  /// Lines of the configuration, "epochs: 4", in place of those that the task chooses.
+  /// Lines of the configuration, "epochs: 4", instead of those that the task chooses.
   std::vector<std::string> settings;
   std::vector<std::string> nodes;  ///< of each world the node of each rank, "0,0,1"
 };

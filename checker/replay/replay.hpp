@@ -1,5 +1,5 @@
 #pragma once
-/// Computes anew, from the data and from the recorded sample ids, what the gradients, the
+/// Computes again, from the data and from the recorded sample ids, what the gradients, the
 /// parameters and the losses of a run must be.
 #include <nlohmann/json_fwd.hpp>
 

@@ -194,9 +194,9 @@ INSTANTIATE_TEST_SUITE_P(
     All, MisfitEdit,
     ::testing::Values(
         Misfit{"UnknownMark", "02.yaml", "    - remove: tow\n",
-               "/wrong/02.yaml:4: mine: unknown mark tow, did you mean two?"},
+               "/wrong/02.yaml:4: mine: unknown mark tow. Did you mean 'two'?"},
         Misfit{"UnknownMarkInAList", "02.yaml", "    - remove: [two, edn]\n",
-               "/wrong/02.yaml:4: mine: unknown mark edn, did you mean end?"},
+               "/wrong/02.yaml:4: mine: unknown mark edn. Did you mean 'end'?"},
         Misfit{"MarkOfTheOtherSource", "02.yaml", "    - remove: three\n",
                "/wrong/02.yaml:4: mine: unknown mark three"},
         Misfit{"MarkOfALaterStep", "01.yaml", "    - remove: two\n",
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
         Misfit{"TheSameLines", "02.yaml", "    - {replace: two, with: \"  two(2, 2);\"}\n",
                "/wrong/02.yaml:4: mine: this edit changes nothing"},
         Misfit{"UnknownKey", "02.yaml", "    - {replace: two, wiht: a}\n",
-               "/wrong/02.yaml:4: unknown key wiht, did you mean with?"},
+               "/wrong/02.yaml:4: unknown key wiht. Did you mean 'with'?"},
         Misfit{"KeyOfAnotherForm", "02.yaml", "    - {remove: two, with: a}\n",
                "/wrong/02.yaml:4: unknown key with"},
         Misfit{"MissingKey", "02.yaml", "    - {in: two, change: a}\n",
@@ -269,11 +269,11 @@ TEST(Catalogue, UnfinishedWorkSaysHowEveryTodoStands) {
     return testing::error_of([&] { unfinished_entry(rest); });
   };
   EXPECT_THAT(error("  states: {2: worng, 3: open}\n"),
-              HasSubstr("/unfinished/02.yaml:5: unknown state worng, did you mean wrong?"));
+              HasSubstr("/unfinished/02.yaml:5: unknown state worng. Did you mean 'wrong'?"));
   EXPECT_THAT(error("  states: {2: wrong}\n"),
               HasSubstr("/unfinished/02.yaml:5: states must name each TODO of the step."));
   EXPECT_THAT(error("  states: {2: wrong, 3: open}\n  finding: lots\n"),
-              HasSubstr("/unfinished/02.yaml:6: there is no finding lots, did you mean lost?"));
+              HasSubstr("/unfinished/02.yaml:6: there is no finding lots. Did you mean 'lost'?"));
   EXPECT_THAT(error(""), HasSubstr("the key states is missing"));
 }
 

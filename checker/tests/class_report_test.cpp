@@ -183,10 +183,10 @@ TEST(SchemeFile, IsRefusedSayingWhatAndWhere) {
   };
   EXPECT_THAT(complaint("points:\n  TODO 99: 1\n"),
               HasSubstr("scheme.yaml:2: unknown key TODO 99"));
-  EXPECT_THAT(complaint("points: {default: -1}"), HasSubstr("wanted a number of points"));
-  EXPECT_THAT(complaint("due: tomorrow"), HasSubstr("scheme.yaml:1: wanted a time"));
+  EXPECT_THAT(complaint("points: {default: -1}"), HasSubstr("expected a number of points"));
+  EXPECT_THAT(complaint("due: tomorrow"), HasSubstr("scheme.yaml:1: expected a time"));
   EXPECT_THAT(complaint("late: 2"), HasSubstr("from 0 to 1"));
-  EXPECT_THAT(complaint("poinst: {}"), HasSubstr("did you mean points?"));
+  EXPECT_THAT(complaint("poinst: {}"), HasSubstr("Did you mean 'points'?"));
 }
 
 }  // namespace

@@ -83,11 +83,10 @@ TEST_F(CliTest, TheScriptsHelpNamesTheSameVerbs) {
 TEST_F(CliTest, WrongCommandLinesAreExplained) {
   const auto verb = checker({"rnu"});
   EXPECT_EQ(verb.status, 2);
-  EXPECT_EQ(verb.text, "error: There is no verb rnu, did you mean run? See ./workbook --help\n");
+  EXPECT_EQ(verb.text, "error: Unknown command 'rnu'. Did you mean 'run'? See ./workbook --help\n");
   EXPECT_THAT(checker({"run"}).text, HasSubstr("Which step?"));
-  EXPECT_THAT(checker({"run", "99"}).text,
-              HasSubstr("There is no step 99. The steps are 01_serial"));
-  EXPECT_THAT(checker({"run", "02", "03"}).text, HasSubstr("\"03\" is one argument too many"));
+  EXPECT_THAT(checker({"run", "99"}).text, HasSubstr("Unknown step: 99. The steps are 01_serial"));
+  EXPECT_THAT(checker({"run", "02", "03"}).text, HasSubstr("\"03\" is an extra argument"));
   EXPECT_THAT(checker({"run", "02", "--world", "0"}).text, HasSubstr("between 1 and 64"));
   EXPECT_THAT(checker({"run", "02", "--world", "two"}).text,
               HasSubstr("See ./workbook run --help"));
@@ -112,7 +111,7 @@ TEST_F(CliTest, SlidesSaysWhereTheSlideOfATodoIs) {
     return testing::run_program({(build() / "bin/checker").string(), "slides", todo},
                                 {"DISPLAY=", "WAYLAND_DISPLAY="});
   };
-  EXPECT_THAT(slides("8").text, HasSubstr("Mend: ./workbook slides --build-only"));
+  EXPECT_THAT(slides("8").text, HasSubstr("Fix: ./workbook slides --build-only"));
   // A stand-in for what builds the slides: called with build.py --output FOLDER --build-only.
   const auto python = source() / ".venv/bin/python3";
   write_file(python,
@@ -136,7 +135,7 @@ TEST_F(CliTest, SlidesSaysWhereTheSlideOfATodoIs) {
 TEST_F(CliTest, SitePrintsExports) {
   EXPECT_EQ(checker({"site"}).text, "export SBATCH_ACCOUNT='abc'\n");
   write_file(source() / "sbatch/site.conf", "gres = gpu:4\n");
-  EXPECT_THAT(checker({"site"}).text, HasSubstr("sbatch/site.conf:1: gres may not be set here"));
+  EXPECT_THAT(checker({"site"}).text, HasSubstr("sbatch/site.conf:1: gres cannot be set here"));
 }
 
 TEST_F(CliTest, RenderThenCheckThenEdit) {
@@ -148,7 +147,7 @@ TEST_F(CliTest, RenderThenCheckThenEdit) {
   EXPECT_EQ(check.status, 1);
   EXPECT_THAT(check.text, HasSubstr("steps/02_setup/train.cpp: differs\n"));
   EXPECT_THAT(checker({"render"}).text,
-              HasSubstr("had edits: kept as steps/02_setup/train.cpp.before-update"));
+              HasSubstr("had edits; saved as steps/02_setup/train.cpp.before-update"));
   EXPECT_EQ(read_file(source() / "steps/02_setup/train.cpp.before-update"), "mine\n");
 }
 
@@ -177,9 +176,8 @@ TEST_F(CliTest, RunLeavesAnOutputOfTheUsersAlone) {
 TEST_F(CliTest, RunSaysWhereTheTrainersOptionsStand) {
   const auto run = checker({"run", "2", "--max-steps", "5", "--world", "2"});
   EXPECT_EQ(run.status, 2);
-  EXPECT_THAT(run.text,
-              HasSubstr("\"max-steps\" does not exist. Options of the trainer stand behind "
-                        "--: ./workbook run 2 --world 2 -- --max-steps 5."));
+  EXPECT_THAT(run.text, HasSubstr("\"max-steps\" does not exist. Put options of the trainer after "
+                                  "--: ./workbook run 2 --world 2 -- --max-steps 5."));
 }
 
 TEST_F(CliTest, TheFirstOfSeveralRanksDrawsItsBarOnTheTerminal) {
@@ -205,12 +203,12 @@ TEST_F(CliTest, RunSaysWhichRankFailed) {
   use_program("step_03", "[ $RANK = 1 ] && exit 7; sleep 60");
   const auto run = checker({"run", "03", "--world", "3"});
   EXPECT_EQ(run.status, 7);
-  EXPECT_THAT(run.text, HasSubstr("error: rank 1 failed: exit status 7. The other ranks"));
+  EXPECT_THAT(run.text, HasSubstr("error: rank 1 failed: exit status 7. Stopped the other ranks"));
 }
 
 TEST_F(CliTest, RunWithoutBuildingNeedsNoCompiler) {
   use_cmake("exit 1");
-  EXPECT_THAT(checker({"run", "04", "--no-build"}).text, HasSubstr("step_04 is not there. Mend:"));
+  EXPECT_THAT(checker({"run", "04", "--no-build"}).text, HasSubstr("step_04 does not exist. Fix:"));
   use_program("step_04", "echo it runs");
   EXPECT_THAT(checker({"run", "04", "--no-build"}).text, HasSubstr("it runs"));
 }
@@ -247,7 +245,7 @@ TEST_F(CliTest, StartTrainsOnceAndSaysWhatIsNext) {
   EXPECT_THAT(first.text, HasSubstr("./workbook run 02 --world 2"));
   const auto count = build() / "bin/step_01.count";
   const auto second = checker({"start"});
-  EXPECT_THAT(second.text, HasSubstr("done before"));
+  EXPECT_THAT(second.text, HasSubstr("already done"));
   EXPECT_THAT(second.text, HasSubstr("best validation loss: 4.5\n"));
   EXPECT_EQ(read_file(count), "trained\n");
   checker({"start", "--again"});
@@ -279,12 +277,12 @@ TEST_F(CliTest, AStartThatFailedIsNotTakenForDone) {
   EXPECT_EQ(checker({"start"}).status, 9);
   const auto again = checker({"start"});
   EXPECT_EQ(again.status, 9);
-  EXPECT_THAT(again.text, Not(HasSubstr("done before")));
+  EXPECT_THAT(again.text, Not(HasSubstr("already done")));
 }
 
 TEST_F(CliTest, AProgramOutsideABuildFolderSaysSo) {
   fs::remove(build() / "CMakeCache.txt");
-  EXPECT_THAT(checker({"list"}).text, HasSubstr("does not lie in a build folder. Mend: "));
+  EXPECT_THAT(checker({"list"}).text, HasSubstr("is not in a build folder. Fix: "));
 }
 
 TEST_F(CliTest, VerifyPrintsWhatItWouldJudge) {
@@ -295,7 +293,7 @@ TEST_F(CliTest, VerifyPrintsWhatItWouldJudge) {
   EXPECT_THAT(wrong.text, ::testing::EndsWith("  return tasks::report(error);\n}\n"));
   const auto none = checker({"verify", "--print", "--todo", "8", "set_epoch_missing"});
   EXPECT_NE(none.status, 0);
-  EXPECT_THAT(none.text, HasSubstr("No entry of the catalogue fits."));
+  EXPECT_THAT(none.text, HasSubstr("No entry of the catalogue matches."));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST_F(DataRefusals, AFileOfAnotherSizeThanSaidIsRefused) {
   server_.serve(kArchive, {.bytes = bytes_, .head_size = bytes_.size() + 1});
   const auto refused = fetch("imagewoof", {"--trust"});
   EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.text, HasSubstr("bytes and had said " + std::to_string(bytes_.size() + 1)));
+  EXPECT_THAT(refused.text, HasSubstr("bytes but announced " + std::to_string(bytes_.size() + 1)));
   EXPECT_FALSE(fs::exists(folder() / "train"));
 }
 
@@ -74,7 +74,7 @@ TEST_F(DataRefusals, MuchIsFetchedOnlyIfSomebodySaysYes) {
   server_.serve(kArchive, {.bytes = bytes_, .head_size = 1'000'000'001});
   const auto asked = fetch("imagewoof");
   EXPECT_EQ(asked.status, 1);
-  EXPECT_THAT(asked.text, AllOf(HasSubstr("  fetch  1.0 GB\n"), HasSubstr("Fix: say --yes")));
+  EXPECT_THAT(asked.text, AllOf(HasSubstr("  fetch  1.0 GB\n"), HasSubstr("Fix: add --yes")));
   EXPECT_THAT(server_.take_requests(), ElementsAre("HEAD " + std::string(kArchive)));
 }
 
@@ -97,9 +97,9 @@ TEST_F(DataRefusals, AFolderThatCannotBeOursIsRefused) {
   write_file(scratch() / "file", "");
   const auto file =
       data({"imagewoof", "--from", server_.address(), "--into", (scratch() / "file/x").string()});
-  EXPECT_THAT(file.text, HasSubstr("It cannot be written to (Not a directory). Fix: name"));
+  EXPECT_THAT(file.text, HasSubstr("Cannot write to it (Not a directory). Fix: choose"));
   write_file(folder() / "thesis.tex", "mine");
-  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text, HasSubstr("There are files already"));
+  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text, HasSubstr("This folder has files"));
   EXPECT_EQ(read_file(folder() / "thesis.tex"), "mine");
   EXPECT_THAT(server_.take_requests(), IsEmpty());
 }
@@ -107,20 +107,20 @@ TEST_F(DataRefusals, AFolderThatCannotBeOursIsRefused) {
 TEST_F(DataRefusals, TwoNeverWorkInOneFolder) {
   const data::Place place(folder());
   EXPECT_THAT(fetch("imagewoof", {"--trust"}).text,
-              HasSubstr("Another ./workbook data is at work"));
+              HasSubstr("Another ./workbook data is using this folder"));
 }
 
 TEST_F(DataRefusals, LinksAndNamesThatLeadOutsideAreNeverWritten) {
   const auto outside = archive({}, {"-P", "--transform", "s,^top/val,../outside,"});
   server_.serve(kArchive, {.bytes = outside});
-  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text, HasSubstr("which may lie outside of it"));
+  EXPECT_THAT(fetch("imagewoof", {"--trust"}).text, HasSubstr("which may be outside the folder"));
   EXPECT_FALSE(fs::exists(folder() / "train"));
   EXPECT_FALSE(fs::exists(folder() / ".part/outside"));
   fs::remove_all(folder());
   fs::create_directory_symlink("/etc", scratch() / "top/link");
   server_.serve(kArchive, {.bytes = archive({})});
   EXPECT_THAT(fetch("imagewoof", {"--trust"}).text,
-              HasSubstr("top/link is no file but a link or a device"));
+              HasSubstr("top/link is a link or a device, not a file"));
 }
 
 TEST_F(DataRefusals, ADamagedArchiveIsNamed) {

@@ -41,7 +41,7 @@ TEST_F(DataArchiveTest, AfterABreakTheNextCallGoesOn) {
   server_.take_requests();
   const auto next = fetch("imagewoof", {"--trust"});
   EXPECT_EQ(next.status, 0) << next.text;
-  EXPECT_THAT(next.text, HasSubstr("and 60.0 kB have come before"));
+  EXPECT_THAT(next.text, HasSubstr("and 60.0 kB were fetched before"));
   EXPECT_THAT(server_.take_requests(), ElementsAre("HEAD " + std::string(kArchive),
                                                    "GET " + std::string(kArchive) + " from 60000"));
   expect_complete();
@@ -79,32 +79,33 @@ TEST_F(DataArchiveTest, AFullDiskLosesNothing) {
   // A limit on the size of files stands in for the disk.
   const auto full = fetch("imagewoof", {"--trust"}, "ulimit -f 64");
   EXPECT_EQ(full.status, 1);
-  EXPECT_THAT(full.text, HasSubstr("The disk takes no more"));
+  EXPECT_THAT(full.text, HasSubstr("The disk is full"));
   EXPECT_GT(fs::file_size(part()), 0);
   const auto next = fetch("imagewoof", {"--trust"});
   EXPECT_EQ(next.status, 0) << next.text;
-  EXPECT_THAT(next.text, HasSubstr("have come before"));
+  EXPECT_THAT(next.text, HasSubstr("were fetched before"));
   expect_complete();
 }
 
 TEST_F(DataArchiveTest, WithoutTheFileTheServerOrCurlTheFixIsSaid) {
   const auto missing =
       data({"imagewoof", "--from", server_.address() + "/old", "--into", folder().string()});
-  EXPECT_THAT(missing.text, AllOf(HasSubstr("/old/imagewoof2-320.tgz: The server answers 404. Fix"),
-                                  HasSubstr("--from")));
+  EXPECT_THAT(missing.text,
+              AllOf(HasSubstr("/old/imagewoof2-320.tgz: The server answered 404. Fix"),
+                    HasSubstr("--from")));
   std::string nobody;
   {
     const HttpServer gone;
     nobody = gone.address();
   }
   const auto offline = data({"imagewoof", "--from", nobody, "--into", folder().string()});
-  EXPECT_THAT(offline.text, HasSubstr("The server cannot be reached. Fix: on a cluster, run this "
+  EXPECT_THAT(offline.text, HasSubstr("Cannot reach the server. Fix: on a cluster, run this "
                                       "on the login node"));
   EXPECT_THAT(fetch("imagewoof", {}, "PATH=/nowhere").text,
-              HasSubstr("curl, which fetches the data, is not there. Fix: sudo apt-get install"));
+              HasSubstr("curl, which fetches the data, is missing. Fix: sudo apt-get install"));
 }
 
-TEST_F(DataArchiveTest, AKillBetweenTwoFoldersIsMended) {
+TEST_F(DataArchiveTest, AKillBetweenTwoFoldersIsFixed) {
   ASSERT_EQ(fetch("imagewoof", {"--trust"}).status, 0);
   const auto unpacked = folder() / ".part/unpacked";
   fs::create_directories(unpacked);
@@ -149,7 +150,7 @@ TEST(DataHeaders, TheLastAnswerCountsAndTheHubsHashIsFound) {
   EXPECT_EQ(remote.version, "y");
   EXPECT_EQ(remote.sha256, std::string(64, 'b'));
   EXPECT_THAT(testing::error_of([] { data::read_headers("HTTP/1.1 200 OK\r\n", "address"); }),
-              HasSubstr("does not say how large"));
+              HasSubstr("does not tell the size"));
 }
 
 TEST(DataVerb, WrongCommandLinesAreExplained) {
@@ -158,9 +159,9 @@ TEST(DataVerb, WrongCommandLinesAreExplained) {
     return testing::run_program(arguments).text;
   };
   EXPECT_THAT(data({"imagewof"}),
-              HasSubstr("There is no data set imagewof, did you mean imagewoof?"));
-  EXPECT_THAT(data({"imagewoof", "xsum"}), HasSubstr("\"xsum\" is one argument too many"));
-  EXPECT_THAT(data({"xsum", "--from", "--output"}), HasSubstr("--from takes an address"));
+              HasSubstr("Unknown data set: imagewof. Did you mean 'imagewoof'?"));
+  EXPECT_THAT(data({"imagewoof", "xsum"}), HasSubstr("\"xsum\" is an extra argument"));
+  EXPECT_THAT(data({"xsum", "--from", "--output"}), HasSubstr("--from must begin with"));
   EXPECT_THAT(data({"xsum", "--years", "1990"}), HasSubstr("--years is for era5 only."));
   EXPECT_THAT(data({}), AllOf(HasSubstr("imagewoof 12,954 pictures"), HasSubstr("xsum"),
                               HasSubstr("./workbook data era5 --years 1990,1991")));

@@ -25,7 +25,7 @@ TEST(Xsum, AnArticleIsItsFirstSentenceAndWhatFollows) {
   EXPECT_EQ(read.summary, "One sentence.");
   EXPECT_EQ(read.document, "First line.\nAn Email is no mail.\n\tSecond line.");
   EXPECT_THAT(testing::error_of([] { data::read_article("[SN]URL[SN]\nx\n"); }),
-              HasSubstr("it has not the parts"));
+              HasSubstr("it lacks one of the parts"));
 }
 
 class DataXsumTest : public testing::DataTest {
@@ -57,17 +57,18 @@ TEST_F(DataXsumTest, TheSplitsAreLinesOfJson) {
 TEST_F(DataXsumTest, WhatIsMissingOrDamagedIsNamed) {
   serve({{"1.summary", article("S", "D")}}, R"({"train": ["1"], "validation": ["2"], "test": []})");
   EXPECT_THAT(fetch("xsum", {"--trust"}).text,
-              HasSubstr("1 of 2 articles are not in it, such as 2. Fix: "));
+              HasSubstr("1 of 2 articles are missing, for example 2. Fix: "));
   std::filesystem::remove_all(folder());
   serve({{"2.summary", "nothing"}}, R"({"train": ["1"], "validation": ["2"], "test": []})");
-  EXPECT_THAT(fetch("xsum", {"--trust"}).text, HasSubstr("In top/2.summary, it has not the parts"));
+  EXPECT_THAT(fetch("xsum", {"--trust"}).text,
+              HasSubstr("In top/2.summary, it lacks one of the parts"));
   std::filesystem::remove_all(folder());
   serve({{"2.summary", article("\xff", "D")}},
         R"({"train": ["1"], "validation": ["2"], "test": []})");
-  EXPECT_THAT(fetch("xsum", {"--trust"}).text, HasSubstr("In top/2.summary, it is no UTF-8. Fix"));
+  EXPECT_THAT(fetch("xsum", {"--trust"}).text, HasSubstr("In top/2.summary, it is not UTF-8. Fix"));
   std::filesystem::remove_all(folder());
   serve({{"2.summary", article("S", "D")}}, R"({"train": ["1"]})");
-  EXPECT_THAT(fetch("xsum", {"--trust"}).text, HasSubstr("It does not tell the splits"));
+  EXPECT_THAT(fetch("xsum", {"--trust"}).text, HasSubstr("It does not list the splits"));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_F(DataYearsTest, TheChosenYearsComeWithOneToValidateAndOneToTest) {
               ElementsAre("manifest.sha256", "stats/global_means.npy", "stats/global_stds.npy",
                           "test/2018.h5", "train/1990.h5", "train/1992.h5", "valid/2016.h5"));
   EXPECT_EQ(read_file(folder() / "train/1992.h5"), "weather of 1992");
-  EXPECT_THAT(fetched.text, AllOf(HasSubstr("their first download is trusted"),
+  EXPECT_THAT(fetched.text, AllOf(HasSubstr("The first download is trusted"),
                                   HasSubstr("--task weather --config bs16 --data ")));
   EXPECT_EQ(fetch("era5", {"--verify"}).status, 0);
 }
@@ -60,13 +60,13 @@ TEST_F(DataYearsTest, MoreYearsAreAddedToThoseThatAreHere) {
                     Not(Contains("GET /train/1990.h5")), Not(Contains("HEAD /train/1990.h5"))));
   EXPECT_EQ(data::read_manifest(folder() / "manifest.sha256").size(), 7);
   EXPECT_THAT(fetch("era5", {"--years", "1991,2017"}).text,
-              HasSubstr("All of that was fetched before."));
+              HasSubstr("Everything was fetched before."));
 }
 
 TEST_F(DataYearsTest, AYearThatNobodyHasIsRefusedBeforeAnythingIsFetched) {
   const auto refused = fetch("era5", {"--years", "1990,1979"});
   EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.text, HasSubstr("It has no 1979. Fix: choose among train 1990, 1991, 1992; "
+  EXPECT_THAT(refused.text, HasSubstr("It has no 1979. Fix: choose from train 1990, 1991, 1992; "
                                       "valid 2016, 2017; test 2018."));
   EXPECT_THAT(server_.take_requests(), Not(Contains(HasSubstr(".h5"))));
   EXPECT_THAT(fetch("era5").text, HasSubstr("Which years? A year takes about 30 GB"));
@@ -125,7 +125,7 @@ TEST_F(DataYearsTest, APageThatListsNothingIsSaid) {
 TEST_F(DataYearsTest, AManifestThatIsDamagedIsSaidWithItsLine) {
   write_file(folder() / "manifest.sha256", std::string(64, 'a') + "  x\nnonsense\n");
   EXPECT_THAT(fetch("era5", {"--verify"}).text,
-              HasSubstr("manifest.sha256:2: This is no line of sha256sum. Fix: "));
+              HasSubstr("manifest.sha256:2: This is not a line of sha256sum. Fix: "));
 }
 
 TEST(DataYears, ListsAndSpansAreRead) {

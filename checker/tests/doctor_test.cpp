@@ -81,7 +81,7 @@ TEST_F(DoctorTest, ADriverMustBeNewEnoughForCuda) {
   auto driver = find(examine_gpus, "driver");
   EXPECT_EQ(driver.health, Health::bad);
   EXPECT_EQ(driver.found, "535.104.05, and CUDA 13 needs 580.65.06");
-  EXPECT_THAT(driver.mend, HasSubstr("--cpu"));
+  EXPECT_THAT(driver.fix, HasSubstr("--cpu"));
   stand_in("nvidia-smi", "echo '580.95.05, NVIDIA H200'");
   driver = find(examine_gpus, "driver");
   EXPECT_EQ(driver.health, Health::good);
@@ -94,7 +94,7 @@ TEST_F(DoctorTest, NoGpuIsAllRightExceptInAJobForThem) {
   cache("WORLDSIZE_CUDA:BOOL=ON\n");
   EXPECT_EQ(find(examine_gpus, "GPUs").health, Health::absent);
   EXPECT_EQ(find(examine_gpus, "GPUs", true).health, Health::bad);
-  EXPECT_THAT(find(examine_gpus, "GPUs", true).mend, HasSubstr("--gres=gpu:4"));
+  EXPECT_THAT(find(examine_gpus, "GPUs", true).fix, HasSubstr("--gres=gpu:4"));
 }
 
 TEST_F(DoctorTest, TheToolkitMustBeOfLibTorchsCuda) {
@@ -141,7 +141,7 @@ TEST_F(DoctorTest, TheInterfaceMustBeAHostsName) {
   EXPECT_EQ(find(examine_cluster, "interface").found, "no line");
   write_file(site, "interface = .invalid\n");
   EXPECT_EQ(find(examine_cluster, "interface").health, Health::bad);
-  EXPECT_EQ(find(examine_cluster, "interface").found, "there is no host 127.0.0.1.invalid");
+  EXPECT_EQ(find(examine_cluster, "interface").found, "unknown host 127.0.0.1.invalid");
   stand_in("sinfo", "echo local");
   write_file(site, "interface = host\n");
   EXPECT_EQ(find(examine_cluster, "interface").health, Health::good);

@@ -93,7 +93,7 @@ TEST_F(ResumeTest, ASignalToOneRankStopsAllAndNothingIsLost) {
             ::kill(*children_of(::getpid()).rbegin(), SIGUSR1);
           });
   EXPECT_TRUE(stopped.result.success()) << stopped.everything;
-  EXPECT_THAT(stopped.everything, HasSubstr("and saved; --resume goes on from there"));
+  EXPECT_THAT(stopped.everything, HasSubstr("and saved; --resume continues from there"));
   EXPECT_THAT(stopped.everything, Not(HasSubstr("test loss")));
   EXPECT_EQ(end_of(train({"--resume", "--epochs", "6"}), 3), expected);
 }
@@ -130,7 +130,7 @@ TEST_F(ResumeTest, OnAnotherNumberOfRanksTheLossesAreTheSame) {
 
 TEST_F(ResumeTest, ThereNeedNotBeACheckpointYet) {
   const auto outcome = train({"--resume", "--max-steps", "2"});
-  EXPECT_EQ(outcome.lines[0].front(), "no checkpoint to resume from yet: this run starts anew");
+  EXPECT_EQ(outcome.lines[0].front(), "no checkpoint yet: this run starts from the beginning");
   EXPECT_TRUE(outcome.lines[1].empty());
 }
 

@@ -58,7 +58,7 @@ TEST(Exercises, AreFoundByTheirLabel) {
   for (const auto* name : {"c4", "C4", "C4_all_reduce"}) {
     EXPECT_EQ(course().step(name).name, "C4_all_reduce");
   }
-  EXPECT_THAT(testing::error_of([] { course().step("c12"); }), HasSubstr("There is no step c12."));
+  EXPECT_THAT(testing::error_of([] { course().step("c12"); }), HasSubstr("Unknown step: c12."));
 }
 
 TEST(Exercises, NeedEveryMark) {

@@ -81,9 +81,8 @@ TEST_F(JobFollowerTest, TellsEveryChangeOnceAndEveryLine) {
   write("o\nthree");
   follower_.look(job("COMPLETING"));
   follower_.look(job("COMPLETED"));
-  EXPECT_THAT(told_,
-              ElementsAre("* waiting", "* waiting, Resources: the nodes that it needs are busy",
-                          "* running on n1", "one", "two", "three", "* COMPLETED"));
+  EXPECT_THAT(told_, ElementsAre("* waiting", "* waiting, Resources: its nodes are busy",
+                                 "* running on n1", "one", "two", "three", "* COMPLETED"));
 }
 
 TEST_F(JobFollowerTest, AJobThatIsQueuedAgainIsFollowedOn) {
@@ -93,9 +92,9 @@ TEST_F(JobFollowerTest, AJobThatIsQueuedAgainIsFollowedOn) {
   follower_.look(job("RUNNING"));
   write("resumed\n");
   follower_.look(job("FAILED"));
-  EXPECT_THAT(told_, ElementsAre("* running on n1",
-                                 "* waiting, BeginTime: a job that was queued again waits a while",
-                                 "saved", "* running on n1", "resumed", "* FAILED, exit code 3:0"));
+  EXPECT_THAT(told_,
+              ElementsAre("* running on n1", "* waiting, BeginTime: a requeued job waits a while",
+                          "saved", "* running on n1", "resumed", "* FAILED, exit code 3:0"));
 }
 
 TEST_F(JobFollowerTest, AnOutputThatIsNotThereYetIsNothingToTell) {

@@ -82,8 +82,9 @@ TEST_F(GatherTest, FollowsNoLinkAndWaitsForNoPipe) {
   const auto all = gather();
   EXPECT_THAT(all.steps, ElementsAre(Key("07_multi_node")));
   EXPECT_THAT(all.remarks, Contains("steps/02_setup/train.cpp is a link, and was left out"));
-  EXPECT_THAT(all.remarks,
-              Contains("steps/05_all_reduce_loss/train.cpp is no regular file, and was left out"));
+  EXPECT_THAT(
+      all.remarks,
+      Contains("steps/05_all_reduce_loss/train.cpp is not a regular file, and was left out"));
 }
 
 TEST_F(GatherTest, LeavesOutWhatIsTooLargeForASource) {
@@ -148,7 +149,7 @@ TEST_F(GatherTest, PathsThatLeadOutOfAnArchiveLeadNowhere) {
   EXPECT_EQ(std::distance(fs::recursive_directory_iterator(folder_.path()), {}), before);
   EXPECT_EQ(all.steps.at("02_setup").program.at("train.cpp"), "up");
   EXPECT_FALSE(all.steps.contains("07_multi_node"));
-  EXPECT_THAT(all.remarks, Contains(HasSubstr("07_multi_node/train.cpp is no regular file")));
+  EXPECT_THAT(all.remarks, Contains(HasSubstr("07_multi_node/train.cpp is not a regular file")));
 }
 
 TEST_F(GatherTest, WhatUnpacksWithoutEndIsBrokenOff) {

@@ -56,7 +56,7 @@ TEST_F(GoldenFile, IsReadStrictly) {
   const auto begin = file_.string() + ":";
   EXPECT_EQ(error_in("torch: 2"), begin + "1: a list (- torch: ...) is expected here.");
   EXPECT_EQ(error_in(replaced(good, "glibc", "glib")),
-            begin + "7: unknown key glib, did you mean glibc?");
+            begin + "7: unknown key glib. Did you mean 'glibc'?");
   EXPECT_EQ(error_in(replaced(good, "  glibc: 2.36\n", "")),
             begin + "6: the key glibc is missing.");
   EXPECT_EQ(error_in(replaced(good, "1e+300", "much")),
@@ -112,9 +112,9 @@ TEST(GoldenComparison, MissesNoRank) {
   auto found = wanted;
   found.erase("06 fp64 rank 1 of 2");
   EXPECT_THAT(compare_losses(wanted, found).wrong,
-              ElementsAre("06 fp64 rank 1 of 2: there is no such run any more"));
+              ElementsAre("06 fp64 rank 1 of 2: this run no longer exists"));
   EXPECT_THAT(compare_bits(found, wanted).wrong,
-              ElementsAre("06 fp64 rank 1 of 2: there was no such run before"));
+              ElementsAre("06 fp64 rank 1 of 2: this run is new"));
   found = wanted;
   found.begin()->second.losses.pop_back();
   EXPECT_THAT(compare_losses(wanted, found).wrong,
@@ -221,7 +221,7 @@ TEST(GoldenAgainst, NamesACommitThatIsNotThere) {
   const TemporaryFolder folder;
   const Project project{.source = PROJECT_FOLDER, .build = folder.path()};
   EXPECT_THAT(error_of([&] { OtherCommit(project, "no-such-commit"); }),
-              ::testing::AllOf(HasSubstr("There is no commit no-such-commit in "),
+              ::testing::AllOf(HasSubstr("Unknown commit no-such-commit in "),
                                HasSubstr("git fetch brings more")));
   const Project no_repository{.source = "/proc", .build = folder.path()};
   EXPECT_THAT(error_of([&] { OtherCommit(no_repository, "HEAD"); }), HasSubstr("git"));

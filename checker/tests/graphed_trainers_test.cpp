@@ -58,7 +58,8 @@ TEST_F(GraphedTrainers, TrainAsOthersAlsoWhenMonitoredAndResumed) {
 TEST_F(GraphedTrainers, SayWhereThereIsNone) {
   unsetenv(kStandIn);  // NOLINT(concurrency-mt-unsafe)
   const auto outcome = train({"--fast=graph", "--max-steps", "14"});
-  EXPECT_THAT(outcome.everything, HasSubstr("--fast: no CUDA graph, because there is no GPU here"));
+  EXPECT_THAT(outcome.everything,
+              HasSubstr("--fast: no CUDA graph, because LibTorch finds no usable GPU here"));
 }
 
 // With real graphs: on each number of the GPUs here, which may be none.

@@ -183,7 +183,7 @@ TEST_F(JobsTest, TheVerbSubmitsAndFollows) {
   EXPECT_THAT(failed.output, ::testing::EndsWith("\n  FAILED, exit code 1:0\n"));
   const auto refused = lab_->run({"sh", "-c", submit + " --sbatch=--gres=gpu:9"}, {}, course());
   EXPECT_EQ(refused.status, 1);
-  EXPECT_THAT(refused.output, HasSubstr("error: Slurm does not take the job: sbatch: error: "));
+  EXPECT_THAT(refused.output, HasSubstr("error: Slurm rejected the job: sbatch: error: "));
 }
 
 // Two students' jobs, with half of each node's GPUs for each.
@@ -214,7 +214,7 @@ TEST_F(JobsTest, AJobWhoseTimeIsUpIsQueuedAgainAndGoesOn) {
   wait_until("it trains", [&] { return log().find("epoch 2/8") != std::string::npos; });
   run_in(*lab_, "scancel --batch --signal=USR1 " + job);
   const auto said = output_of(job);
-  EXPECT_THAT(said, HasSubstr("and saved; --resume goes on from there"));
+  EXPECT_THAT(said, HasSubstr("and saved; --resume continues from there"));
   EXPECT_THAT(said, HasSubstr("resumed after step "));
   expect_same_losses(said, alone(longer));
 }

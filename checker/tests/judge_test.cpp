@@ -160,7 +160,7 @@ TEST(Features, UnknownOnesAreExpectedOfNobody) {
   EXPECT_TRUE(context.expects(feature::ddp));
   EXPECT_FALSE(context.expects(feature::print0));
   EXPECT_THAT([&] { context.expects("PRINTO"); },
-              ThrowsMessage<Error>(HasSubstr("feature PRINTO on, did you mean PRINT0?")));
+              ThrowsMessage<Error>(HasSubstr("feature PRINTO on. Did you mean 'PRINT0'?")));
 }
 
 TEST(Rules, OfEveryChapterAreKnown) {
@@ -173,10 +173,10 @@ TEST(Rules, OfEveryChapterAreKnown) {
   EXPECT_THAT(
       [&] { rules::ChapterRules{chapter}; },
       ThrowsMessage<Error>(::testing::AllOf(
-          HasSubstr("chapter.yaml:"), HasSubstr("no rule gradient, did you mean gradients?"))));
+          HasSubstr("chapter.yaml:"), HasSubstr("no rule gradient. Did you mean 'gradients'?"))));
   chapter.rules = {{"nmubers", {}}};
   EXPECT_THAT([&] { rules::ChapterRules{chapter}; },
-              ThrowsMessage<Error>(HasSubstr("no stage nmubers, did you mean numbers?")));
+              ThrowsMessage<Error>(HasSubstr("no stage nmubers. Did you mean 'numbers'?")));
 }
 
 ExpectedWorld three_epochs() {

@@ -78,9 +78,9 @@ TEST_F(LabEndTest, ANodeWhoseSlurmdIsKilledIsOff) {
 TEST_F(LabEndTest, ALabThatAProgramUsesIsEndedOnlyByName) {
   auto lab = Lab::start({.name = "used", .nodes = 1});
   EXPECT_EQ(sh("$checker lab down --all").text, "");
-  EXPECT_EQ(sh("$checker lab down").text, "error: No lab is up. Mend: ./workbook lab up\n");
+  EXPECT_EQ(sh("$checker lab down").text, "error: No lab is up. Fix: ./workbook lab up\n");
   EXPECT_THAT(sh("$checker lab status").text,
-              HasSubstr("used  1 node, until the program ends that uses it\n  n1  idle\n"));
+              HasSubstr("used  1 node, until the program that uses it ends\n  n1  idle\n"));
   EXPECT_EQ(sh("$checker lab down used").text, "  used is down\n");
   lab.end();
 }
@@ -121,8 +121,7 @@ TEST_F(LabEndTest, WhatADeadLabLeftIsSweptByAnyCall) {
   ::kill(process, SIGKILL);
   wait_until("it is gone", [&] { return sh("$checker lab status").text.starts_with("No lab"); });
   EXPECT_FALSE(std::filesystem::exists(registry() / "busy"));
-  EXPECT_EQ(sh("$checker lab shell -- true").text,
-            "error: No lab is up. Mend: ./workbook lab up\n");
+  EXPECT_EQ(sh("$checker lab shell -- true").text, "error: No lab is up. Fix: ./workbook lab up\n");
 }
 
 TEST_F(LabEndTest, ACommandDiesWithWhoeverWaitsForIt) {
@@ -159,16 +158,17 @@ TEST_F(LabEndTest, LabsStartedAtTheSameMomentGetDifferentNames) {
   EXPECT_THAT(up.text, Not(HasSubstr("error")));
   EXPECT_EQ(sh("$checker lab status | grep -c idle").text, "3\n") << up.text;
   EXPECT_THAT(sh("$checker lab shell -- true").text,
-              HasSubstr("There are several labs: lab1, lab2, lab3. Say which."));
-  EXPECT_THAT(sh("$checker lab shell lab9 -- true").text, HasSubstr("There is no lab lab9."));
+              HasSubstr("Several labs are up: lab1, lab2, lab3. Name one of them."));
+  EXPECT_THAT(sh("$checker lab shell lab9 -- true").text, HasSubstr("Unknown lab: lab9."));
   EXPECT_EQ(sh("$checker lab down --all").text, "  lab1 is down\n  lab2 is down\n  lab3 is down\n");
 }
 
 TEST_F(LabEndTest, WrongCommandLinesAreExplained) {
-  EXPECT_THAT(sh("$checker lab").text, HasSubstr("What about a lab? up, down, status,"));
-  EXPECT_THAT(sh("$checker lab stauts").text, HasSubstr("no stauts, did you mean status?"));
-  EXPECT_THAT(sh("$checker lab up a b").text, HasSubstr("\"b\" is one argument too many"));
-  EXPECT_THAT(sh("$checker lab up A").text, HasSubstr("A lab cannot be called A"));
+  EXPECT_THAT(sh("$checker lab").text, HasSubstr("Which action? up, down, status,"));
+  EXPECT_THAT(sh("$checker lab stauts").text,
+              HasSubstr("Unknown action: stauts. Did you mean 'status'?"));
+  EXPECT_THAT(sh("$checker lab up a b").text, HasSubstr("\"b\" is an extra argument"));
+  EXPECT_THAT(sh("$checker lab up A").text, HasSubstr("Bad name for a lab: A"));
   EXPECT_THAT(sh("$checker lab kill").text, HasSubstr("Which node?"));
   EXPECT_EQ(sh("$checker lab up --nodes 99").status, 1);
 }
@@ -179,16 +179,16 @@ TEST_F(LabEndTest, WithoutRootOrSlurmOneSentenceSaysSo) {
   if (root.text.find("Permission denied") == root.text.npos) {
     EXPECT_EQ(root.status, 1);
     EXPECT_EQ(root.text,
-              "error: A lab needs root, so job scripts cannot be tried under Slurm here. Mend: say "
-              "it with sudo.\n");
+              "error: A lab needs root, so job scripts cannot run under Slurm here. Fix: use "
+              "sudo.\n");
   }
   // A machine without the programs in sbin, for this call alone.
   const auto slurm =
       sh(std::string("unshare --mount sh -c 'mount -t tmpfs none /usr/sbin && ") + call + "'");
   EXPECT_EQ(slurm.status, 1);
   EXPECT_THAT(slurm.text, HasSubstr("slurmctld, slurmd, munged"));
-  EXPECT_THAT(slurm.text, HasSubstr("are missing, so job scripts cannot be tried under Slurm here. "
-                                    "Mend: sudo apt-get install slurm-wlm munge"));
+  EXPECT_THAT(slurm.text, HasSubstr("are missing, so job scripts cannot run under Slurm here. "
+                                    "Fix: sudo apt-get install slurm-wlm munge"));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ TEST_F(LabTest, AKilledNodeTakesItsProcessesAlongAndComesBack) {
   wait_until("the job runs", [&] { return std::filesystem::exists(pulse); });
   lab.kill_node("n1");
   const auto last = read_file(pulse);
-  EXPECT_THAT(testing::error_of([&] { lab.kill_node("n1"); }), HasSubstr("n1 does not run"));
+  EXPECT_THAT(testing::error_of([&] { lab.kill_node("n1"); }), HasSubstr("n1 is not running"));
   wait_until("Slurm notices", [&] { return lab.node_states()["n1"].starts_with("down"); });
   EXPECT_EQ(read_file(pulse), last);
   EXPECT_EQ(run_in(lab, "srun hostname"), "n2\n");
@@ -162,14 +162,14 @@ TEST_F(LabTest, TwoLabsDoNotKnowEachOther) {
   EXPECT_EQ(run_in(other, "squeue --noheader"), "");
   EXPECT_EQ(run_in(other, "srun --gres=gpu:4 hostname"), "n1\n");
   EXPECT_THAT(testing::error_of([&] { Lab::start({.name = one.name()}); }),
-              HasSubstr("There is a lab " + one.name() + " already. Mend: "));
+              HasSubstr("A lab already exists: " + one.name() + ". Fix: "));
 }
 
 TEST_F(LabTest, ADaemonThatEndsAtOnceIsQuoted) {
   stand_in("slurmctld", "echo fatal: it rains; exit 1");
   const auto error = testing::error_of([] { Lab::start({}); });
   EXPECT_THAT(error,
-              HasSubstr("slurmctld ended: exit status 1. Its last words:\n  fatal: it rains"));
+              HasSubstr("slurmctld ended: exit status 1. Its last lines:\n  fatal: it rains"));
   EXPECT_FALSE(std::filesystem::exists(registry() / "lab1"));
 }
 
@@ -177,7 +177,7 @@ TEST_F(LabTest, ADaemonThatIsNeverReadyIsQuoted) {
   stand_in("slurmd", "echo still thinking; exec sleep 600");
   const auto error = testing::error_of([] { Lab::start({.patience = 2s}); });
   EXPECT_THAT(error, HasSubstr("did not start in 2 s"));
-  EXPECT_THAT(error, HasSubstr("The last words of n1:\n  still thinking"));
+  EXPECT_THAT(error, HasSubstr("The last lines of n1:\n  still thinking"));
 }
 
 TEST(LabOptions, AreChecked) {
@@ -185,9 +185,9 @@ TEST(LabOptions, AreChecked) {
     return testing::error_of([&] { check_options(options); });
   };
   EXPECT_EQ(error({}), "no error");
-  EXPECT_THAT(error({.nodes = 0}), HasSubstr("0 nodes are not possible: a lab has 1 to 16"));
+  EXPECT_THAT(error({.nodes = 0}), HasSubstr("0 nodes are impossible: a lab has 1 to 16"));
   EXPECT_THAT(error({.gpus_per_node = 17}), HasSubstr("17 GPUs"));
-  EXPECT_THAT(error({.partitions = {"a b"}}), HasSubstr("\"a b\" is no name for a partition"));
+  EXPECT_THAT(error({.partitions = {"a b"}}), HasSubstr("\"a b\" is not a name for a partition"));
 }
 
 }  // namespace

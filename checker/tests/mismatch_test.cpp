@@ -37,7 +37,7 @@ const Mismatch kMismatches[] = {
      "ranks_meet_in_different_collectives", "all_reduce of 3 float64 (SUM)", "barrier"},
     {"OneIsElsewhere", "if (rank == 0) all_reduce(three); else while (true) sleep(1);",
      "ranks_wait_for_each_other", "rank 0 waits in all_reduce of 3 float64 (SUM), called at",
-     "rank 1 is in no collective"},
+     "rank 1 is not in a collective"},
     {"OneHasLeft", "if (rank == 0) all_reduce(three); else std::exit(0);", "rank_left_early",
      "all_reduce of 3 float64 (SUM)", "rank 1 has left the program"},
 };

@@ -95,7 +95,7 @@ TEST(MonitorChart, EndsBelowFewPeaksAndSaysHowHighTheyAre) {
   EXPECT_NEAR(top(drawn_with(0)), 0.005, 0.001);
   EXPECT_THAT(drawn_with(0), Not(HasSubstr("beyond")));
   EXPECT_NEAR(top(drawn_with(10)), 0.005, 0.001);
-  EXPECT_THAT(drawn_with(10), HasSubstr("at most 200 ms, beyond what is shown"));
+  EXPECT_THAT(drawn_with(10), HasSubstr("at most 200 ms, outside the plot"));
   EXPECT_NEAR(top(drawn_with(20)), 0.2, 0.02) << "that many are no exception";
   EXPECT_THAT(drawn_with(20), Not(HasSubstr("beyond")));
   chart.cuts_peaks = false;
@@ -125,7 +125,7 @@ TEST(MonitorPage, SaysWhatTheRecordsSay) {
       HasSubstr(
           "<td>4.00 MiB</td><td>4.00 MiB</td><td>8.00 MiB</td><td>32.0 MiB</td><td>600 MiB</td>"));
   EXPECT_THAT(page, HasSubstr("data-id=\"nothing_stands_out\""));
-  EXPECT_THAT(page, HasSubstr("the host's"));
+  EXPECT_THAT(page, HasSubstr("measured on the host"));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));  // nothing is fetched, from nowhere
   EXPECT_THAT(page, Not(HasSubstr("src=")));
   EXPECT_THAT(page, Not(HasSubstr("https://")));
@@ -207,7 +207,7 @@ TEST(MonitorCurves, AnEvaluationIsTheSumOfTheRanksParts) {
   EXPECT_EQ(curves.points[0].x, 5);
   EXPECT_EQ(curves.points[0].y, 1);
   const auto page = page_of(run);
-  EXPECT_THAT(page, HasSubstr("<b>0.500</b><span>validation loss, least</span>"));
+  EXPECT_THAT(page, HasSubstr("<b>0.500</b><span>lowest validation loss</span>"));
   EXPECT_THAT(page, HasSubstr("<path class=\"s1\" d=\"M444.4"));  // a point for each of a few
 }
 

@@ -164,7 +164,7 @@ TEST(MonitorRecord, OfSomethingElseIsRefused) {
     return error_of([&] { read_record(file); });
   };
   EXPECT_THAT(error("short"), HasSubstr("too short"));
-  EXPECT_THAT(error(std::string(1000, 'x')), HasSubstr("no record of a run"));
+  EXPECT_THAT(error(std::string(1000, 'x')), HasSubstr("not a record of a run"));
   auto bytes = ten_steps().file();
   bytes[offsetof(Header, rank)] ^= 1;
   EXPECT_THAT(error(bytes), HasSubstr("beginning is damaged"));

@@ -77,7 +77,7 @@ TEST(MonitorRules, RepeatsOfAGraphHaveNoPhases) {
   EXPECT_THAT(ids_of(run), ElementsAre("nothing_stands_out"));
   auto eager = healthy_run({.ranks = 1, .gpus = true});
   for (auto& at : eager.ranks[0].gpus) at.sample.utilisation = 23;
-  EXPECT_THAT(first_of(eager), HasSubstr("--fast makes most steps one CUDA graph"));
+  EXPECT_THAT(first_of(eager), HasSubstr("--fast turns most steps into one CUDA graph"));
 }
 
 TEST(MonitorRules, WaitsForData) {
@@ -197,7 +197,7 @@ TEST(MonitorRules, RanksThatExchangeNothing) {
     record.traffic.clear();
   }
   EXPECT_THAT(ids_of(run), ElementsAre("nothing_exchanged"));
-  EXPECT_THAT(first_of(run), HasSubstr("each trains a model of its own"));
+  EXPECT_THAT(first_of(run), HasSubstr("each trains its own model"));
 }
 
 TEST(MonitorRules, UnequalShares) {
@@ -213,7 +213,7 @@ TEST(MonitorRules, ALossThatIsNoNumber) {
     run.ranks[1].steps[i].loss = std::numeric_limits<double>::infinity();
   }
   EXPECT_THAT(ids_of(run), ElementsAre("loss_is_no_number"));
-  EXPECT_THAT(first_of(run), HasSubstr("from step 121 on (rank 1)"));
+  EXPECT_THAT(first_of(run), HasSubstr("at step 121 (rank 1)"));
 }
 
 TEST(MonitorRules, Overfitting) {
@@ -262,7 +262,7 @@ TEST(MonitorRules, NoRegularEnd) {
   auto run = healthy_run({.ranks = 2});
   run.ranks[1].ended = false;
   EXPECT_THAT(ids_of(run), ElementsAre("no_regular_end"));
-  EXPECT_THAT(first_of(run), HasSubstr("Rank 1 came to no regular end"));
+  EXPECT_THAT(first_of(run), HasSubstr("Rank 1 did not end normally"));
 }
 
 TEST(MonitorRules, NoSteps) {

@@ -104,7 +104,7 @@ TEST(Departure, WorkAfterLeavingIsToldFromLeavingForAFailure) {
   EXPECT_FALSE(worked_after_leaving(rank_that("tv")));
   rank.errors = {"error: something else"};
   EXPECT_FALSE(worked_after_leaving(rank));
-  rank.errors = {"error: There is no process group any more: destroy_process_group() ..."};
+  rank.errors = {"error: There is no process group: destroy_process_group() has shut it down. ..."};
   EXPECT_TRUE(worked_after_leaving(rank));
   auto printed = rank_that("tvp");
   printed.shutdown_event = 1;

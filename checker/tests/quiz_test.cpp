@@ -52,7 +52,7 @@ TEST_F(QuizFile, WhatDoesNotFitIsAnErrorWithItsPlace) {
               HasSubstr("different choices"));
   EXPECT_THAT(error_of(head + "  choices: [one]\n  right: a\n"), HasSubstr("two to six"));
   const auto proof = head + "  choices: [one, two]\n  right: b\n  proof: ";
-  EXPECT_THAT(error_of(proof + "{run: \"88\", shows: x}\n"), HasSubstr("There is no step 88"));
+  EXPECT_THAT(error_of(proof + "{run: \"88\", shows: x}\n"), HasSubstr("Unknown step: 88"));
   EXPECT_THAT(error_of(proof + "{run: \"06\", shows: \"(\"}\n"), HasSubstr("quiz.yaml:7"));
   EXPECT_THAT(error_of(proof + "{run: \"06\", world: two, shows: x}\n"), HasSubstr("a number"));
   EXPECT_THAT(error_of("questions: []\n"), HasSubstr("a list of questions"));
@@ -90,7 +90,7 @@ TEST_F(QuizTest, AsksInOrderAndSaysWhy) {
   const auto second = quiz({"--no-run", "--answer", "a"});
   EXPECT_EQ(status_, 1);
   EXPECT_THAT(second, ::testing::StartsWith("own_shares_own_losses\n"));
-  EXPECT_THAT(second, HasSubstr("No, it is b.\n"));
+  EXPECT_THAT(second, HasSubstr("No, the answer is b.\n"));
   const auto list = quiz({"--list"});
   EXPECT_THAT(list, HasSubstr("✓ two_ranks_print\n  ✗ own_shares_own_losses\n  ○ "));
   EXPECT_THAT(list, HasSubstr("\n1 of "));
@@ -102,7 +102,7 @@ TEST_F(QuizTest, WithoutAnAnswerItSaysHowToGiveOne) {
   EXPECT_TRUE(recall(student_.project).quiz.empty());
   EXPECT_THROW(quiz({"why_broadcast", "--answer", "x"}), UsageError);
   EXPECT_THAT(testing::error_of([&] { quiz({"why_brodcast"}); }),
-              HasSubstr("did you mean why_broadcast?"));
+              HasSubstr("Did you mean 'why_broadcast'?"));
 }
 
 TEST_F(QuizTest, WrongAnswersComeAgainAndThenTheCatalogue) {
@@ -122,7 +122,7 @@ TEST_F(QuizTest, ProgramsOfTheCatalogueAreRightOrWrong) {
   const auto wrong = quiz({"8_inner_module_called", "--no-run", "--answer", "b"});
   EXPECT_EQ(status_, 0);
   EXPECT_THAT(wrong, HasSubstr("+  const auto output = model->module()->forward(input);"));
-  EXPECT_THAT(wrong, HasSubstr("Who writes that thinks: The wrapped model is in module()"));
+  EXPECT_THAT(wrong, HasSubstr("The idea behind it: The wrapped model is in module()"));
   quiz({"8_averaged_by_hand", "--no-run", "--answer", "a"});
   EXPECT_EQ(status_, 0);
   quiz({"8_averaged_by_hand", "--no-run", "--answer", "b"});

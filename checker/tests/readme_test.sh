@@ -21,7 +21,7 @@ while IFS= read -r command; do
       if [ $edited = yes ]; then skipped+=("$command"); else run "$command -- --max-steps 100"; fi ;;
     './workbook run 0'[1-7]* | './workbook build')
       if [ $edited = yes ] && [[ $command != *--solution* ]]; then skipped+=("$command"); else run "$command"; fi ;;
-    './workbook doctor') run "$command || [ \$? = 1 ]" ;; # 1: something is to be mended
+    './workbook doctor') run "$command || [ \$? = 1 ]" ;; # 1: something is to be fixed
     './workbook prefetch')
       if [ $edited = yes ] || ! torchrun --help >/dev/null 2>&1; then skipped+=("$command"); else run "$command"; fi ;;
     './workbook submit 0'[1-7])

@@ -22,7 +22,8 @@ TEST(Render, AStepHasTheFullTextOfItsOwnTodosOnly) {
   const auto text = trainer("03", Rendering::step);
   EXPECT_THAT(
       text,
-      HasSubstr("  // TODO 4: Make a DistributedSampler for each split.\n  //   Three samplers "));
+      HasSubstr(
+          "  // TODO 4: Make a DistributedSampler for each split.\n  //   Make three samplers "));
   EXPECT_THAT(text, HasSubstr("// TODO 7: "));
   EXPECT_THAT(text, Not(HasSubstr("TODO 3:")));
   EXPECT_THAT(text, Not(HasSubstr("TODO 8:")));
@@ -41,7 +42,7 @@ TEST(Render, ASolutionHasOneLinePerPlace) {
 TEST(Render, FurtherPlacesGetOneLine) {
   const auto text = trainer("05", Rendering::step);
   EXPECT_THAT(text, HasSubstr("  // TODO 10: Average the loss over all ranks.\n  //   "));
-  EXPECT_THAT(text, HasSubstr("\n  // TODO 10, here too: add up the totals of the evaluation"));
+  EXPECT_THAT(text, HasSubstr("\n  // TODO 10, here too: add up the evaluation's totals"));
 }
 
 TEST(Render, LinesKnowTheirMarks) {
@@ -59,9 +60,9 @@ TEST(Render, LinesKnowTheirMarks) {
 
 TEST(Render, AStudentKeepsTheTextsOfWhatIsDone) {
   const auto text = trainer("05", Rendering::student);
-  EXPECT_THAT(text, ::testing::StartsWith("// Step 05: The reported loss is everybody's.\n"));
+  EXPECT_THAT(text, ::testing::StartsWith("// Step 05: The reported loss covers all ranks.\n"));
   EXPECT_THAT(text, HasSubstr("  // TODO 10: Average the loss over all ranks.\n  //   "));
-  EXPECT_THAT(text, HasSubstr("\n  // TODO 10, here too: add up the totals of the evaluation"));
+  EXPECT_THAT(text, HasSubstr("\n  // TODO 10, here too: add up the evaluation's totals"));
   EXPECT_THAT(text, HasSubstr("\n  all_reduce(totals, ReduceOp::SUM);\n"));
   for (const auto& step : course().steps) {
     for (const auto* source : {&testing::trainer_file(), &testing::job_file()}) {
@@ -125,7 +126,7 @@ TEST(Render, ContinuityNoticesACommentThatIsTakenForATodos) {
   copy.replace("train.cpp", "    //@todo 9\n", "    //@todo 9\n    //   Not of the TODO.\n");
   const auto spoilt = load_course(copy.path());
   EXPECT_THAT(testing::error_of([&] { check_continuity(spoilt); }),
-              HasSubstr("step 04_ddp as given differs from the solution of 03_sampler"));
+              HasSubstr("step 04_ddp starts with other code than the solution of 03_sampler"));
 }
 
 TEST(Render, StrippingLeavesOrdinaryComments) {

@@ -148,7 +148,7 @@ TEST(ReportLines, WhatWasNotCheckedAndWhatBelongsToEarlierStepsIsSaid) {
   report.verdicts.push_back(testing::wrong(5, "Every rank trained on all samples."));
   report.not_checked = {"NCCL: there is no GPU here"};
   EXPECT_EQ(text_of(report_lines(report, course(), {})),
-            R"(05_all_reduce_loss  The reported loss is everybody's
+            R"(05_all_reduce_loss  The reported loss covers all ranks
 
   ✓ TODO 10  Average the loss over all ranks
   ✗ TODO 5   Deal out the training data  (of step 03_sampler)
@@ -169,7 +169,7 @@ TEST(ReportLines, AStudentsOutputCannotMoveTheCursor) {
 TEST(ReportLines, ATodoWithoutAnyFindingIsSaidToBeWrongAllTheSame) {
   const auto report = testing::report(course(), "05", {testing::verdict(10, State::wrong)});
   EXPECT_THAT(text_of(report_lines(report, course(), {})), HasSubstr("  ✗ TODO 10  Average"));
-  EXPECT_EQ(todo_to_mend(report), 10);
+  EXPECT_EQ(todo_to_fix(report), 10);
 }
 
 TEST(ReportLines, ANoteStandsUnderItsTodo) {
@@ -188,15 +188,15 @@ TEST(NextLines, NameTheTodoItsFileAndTheHint) {
               ::testing::Contains("  edit   steps/05_all_reduce_loss/train.cpp"))
       << "the mistake is in a later step's program";
   const auto last = text_of(next_lines(course(), std::nullopt, {}));
-  EXPECT_THAT(last,
-              ::testing::StartsWith("All TODOs of the course are done. What you can do now:\n"));
+  EXPECT_THAT(
+      last, ::testing::StartsWith("You have done all TODOs of the course. What you can do now:\n"));
   EXPECT_THAT(last, HasSubstr("  ./workbook watch collectives "));
 }
 
-TEST(TodoToMend, IsTheFirstFindingThenTheFirstThatIsOpen) {
-  EXPECT_EQ(todo_to_mend(sampler_report()), 5);
-  EXPECT_EQ(todo_to_mend(testing::report(course(), "03", {testing::verdict(6, State::open)})), 6);
-  EXPECT_EQ(todo_to_mend(testing::report(course(), "03", {testing::verdict(6, State::not_judged)})),
+TEST(TodoToFix, IsTheFirstFindingThenTheFirstThatIsOpen) {
+  EXPECT_EQ(todo_to_fix(sampler_report()), 5);
+  EXPECT_EQ(todo_to_fix(testing::report(course(), "03", {testing::verdict(6, State::open)})), 6);
+  EXPECT_EQ(todo_to_fix(testing::report(course(), "03", {testing::verdict(6, State::not_judged)})),
             std::nullopt);
 }
 
@@ -244,7 +244,7 @@ TEST(Json, StandsBytesThatAreNoText) {
   const auto report = testing::report(course(), "05", {testing::wrong(10, "\xff\xfe")});
   EXPECT_EQ(report_from_json(to_json(report)).verdicts[0].findings[0].what, "\uFFFD\uFFFD");
   EXPECT_THAT(testing::error_of([] { report_from_json("{\"step\": 3}"); }),
-              HasSubstr("A report cannot be read"));
+              HasSubstr("Cannot read a report"));
 }
 
 }  // namespace

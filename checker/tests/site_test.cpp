@@ -39,16 +39,16 @@ TEST(Site, AShellReadsTheExportsBack) {
 TEST(Site, RefusesResourcesSayingWhy) {
   for (const std::string key : {"gres", "nodes", "gpus", "time", "ntasks-per-node"}) {
     EXPECT_THAT(error_in("account = a\n" + key + " = 4\n"),
-                ::testing::AllOf(StartsWith("site.conf:2: " + key + " may not be set here"),
+                ::testing::AllOf(StartsWith("site.conf:2: " + key + " cannot be set here"),
                                  HasSubstr("silently override")));
   }
 }
 
 TEST(Site, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(error_in("acount = x"),
-              StartsWith("site.conf:1: unknown key acount, did you mean account?"));
+              StartsWith("site.conf:1: unknown key acount. Did you mean 'account'?"));
   EXPECT_THAT(error_in("account"), StartsWith("site.conf:1: \"account\" is not key = value"));
-  EXPECT_THAT(error_in("qos = a\nqos = b"), StartsWith("site.conf:2: qos is given a second time"));
+  EXPECT_THAT(error_in("qos = a\nqos = b"), StartsWith("site.conf:2: qos appears twice"));
 }
 
 TEST(Site, TheProjectsFileIsValid) {

@@ -147,14 +147,14 @@ TEST_F(StateTest, GarbageIsSetAsideOnce) {
     SCOPED_TRACE(garbage);
     student_.write(memory_path, garbage);
     const auto memory = recall(student_.project);
-    EXPECT_THAT(memory.remark, HasSubstr("set aside as steps/.progress.broken"));
+    EXPECT_THAT(memory.remark, HasSubstr("moved it to steps/.progress.broken"));
     EXPECT_TRUE(memory.todos.empty());
     EXPECT_EQ(student_.text("steps/.progress.broken"), garbage);
     EXPECT_EQ(recall(student_.project).remark, "") << "said once";
   }
   student_.write(memory_path, "garbage");
   student_.edit("04");
-  EXPECT_THAT(remember_now(report("04")), HasSubstr("set aside"));
+  EXPECT_THAT(remember_now(report("04")), HasSubstr("moved it to"));
   EXPECT_EQ(now().at(8).state, State::done) << "and the new verdict is remembered";
 }
 
@@ -165,7 +165,7 @@ TEST_F(StateTest, AFileThatCannotBeReadOrWrittenIsARemark) {
   fs::remove(student_.path(memory_path));
   student_.project.source = "/proc/self";
   EXPECT_THAT(remember(student_.project, student_.course, report("04"), {}),
-              HasSubstr("The verdict is not remembered."));
+              HasSubstr("The verdict was not saved."));
 }
 
 TEST(NextTodo, PrefersWhatCallsAndGoesRound) {

@@ -68,7 +68,7 @@ TEST(Store, RefusesWhatIsNoneOfItsFiles) {
   const TemporaryFolder folder;
   write_file(folder.path() / "results.db", "a letter to the dean, of some length");
   EXPECT_THAT(testing::error_of([&] { Store store(folder.path() / "results.db"); }),
-              HasSubstr("Mend: name another folder with --output"));
+              HasSubstr("Fix: choose another folder with --output"));
 }
 
 // A child adds reports and is killed at some moment; what it had said to be stored is there.

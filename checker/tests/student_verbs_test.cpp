@@ -87,8 +87,8 @@ TEST_F(StudentVerbs, CheckRefusesWhatItDoesNotKnow) {
   EXPECT_EQ(error({"TODO", "99"}),
             "There is no TODO 99. They are TODO 1 to 25, 39 to 41 and C1 to C11.");
   EXPECT_THAT(error({"TODO"}), HasSubstr("There is no TODO without a number"));
-  EXPECT_THAT(error({"99"}), HasSubstr("There is no step 99."));
-  EXPECT_THAT(error({"02", "03"}), HasSubstr("\"03\" is one argument too many"));
+  EXPECT_THAT(error({"99"}), HasSubstr("Unknown step: 99."));
+  EXPECT_THAT(error({"02", "03"}), HasSubstr("\"03\" is an extra argument"));
   EXPECT_THAT(error({"02", "--device", "tpu"}), HasSubstr("cpu or cuda"));
   EXPECT_THAT(error({"02", "--world", "0"}), HasSubstr("between 1 and 64"));
   EXPECT_THROW(check({"99"}), UsageError);
@@ -131,7 +131,8 @@ TEST_F(StudentVerbs, CheckAllJudgesEveryStepThatHasTodos) {
   EXPECT_THAT(asked_, ElementsAre("02", "03", "04", "05", "06", "07", "08", "09", "12"));
   EXPECT_THAT(text, HasSubstr("27 of 28 TODOs are done.\nNext is TODO 11, "));
   verdicts_.clear();
-  EXPECT_THAT(check({"all"}), HasSubstr("28 of 28 TODOs are done.\nAll TODOs of the course"));
+  EXPECT_THAT(check({"all"}),
+              HasSubstr("28 of 28 TODOs are done.\nYou have done all TODOs of the course"));
   EXPECT_EQ(status_, 0);
   asked_.clear();
   EXPECT_THAT(check({}), HasSubstr("All TODOs are done."));
@@ -144,8 +145,8 @@ TEST_F(StudentVerbs, ExperimentsAreNamedWhenAChapterIsDone) {
     EXPECT_THAT(check({step}), Not(HasSubstr("Experiments"))) << step;
   }
   student_.write("sbatch/07_multi_node.sbatch", "edited\n");
-  EXPECT_THAT(check({"07"}), HasSubstr("The chapter data_parallel is done. Experiments that follow "
-                                       "from it: steps/README.md\nNext is TODO 18, "));
+  EXPECT_THAT(check({"07"}), HasSubstr("The chapter data_parallel is done. Experiments to try "
+                                       "now: steps/README.md\nNext is TODO 18, "));
 }
 
 TEST_F(StudentVerbs, AfterACompileErrorNothingElseIsSaid) {
@@ -203,7 +204,7 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   02_setup            ✓✓✓   3 of 3
   03_sampler          ✓✗✓✓  3 of 4  1 wrong
   04_ddp              ○○    0 of 2
-  05_all_reduce_loss  ·     0 of 1  1 not judged yet
+  05_all_reduce_loss  ·     0 of 1  1 not checked yet
   06_rank_zero        ○○○   0 of 3
   07_multi_node       ○○○○  0 of 4
   08_inside_ddp       ○○○○  0 of 4
@@ -227,13 +228,12 @@ TEST_F(StudentVerbs, ABrokenMemoryIsSaidOnceAndStopsNothing) {
 TEST_F(StudentVerbs, HintAndWhatIsBehindIt) {
   const auto forget = [&] { fs::remove(student_.path("steps/.progress")); };
   const auto hint = say(run_hint, {"1"});
-  EXPECT_EQ(
-      hint,
-      "TODO 1  Include distributed_utils\nsteps/02_setup/train.cpp\n\n"
-      "  The header lies at distributed_utils/distributed_utils.hpp and belongs to this project, "
-      "as\n  tasks/task.hpp does. The namespace is called like the library.\n\n"
-      "The shape of the code: ./workbook hint 1, once more\n"
-      "What is behind it: ./workbook hint 1 --more\nIts slide: ./workbook slides 1\n");
+  EXPECT_EQ(hint,
+            "TODO 1  Include distributed_utils\nsteps/02_setup/train.cpp\n\n"
+            "  The header is distributed_utils/distributed_utils.hpp. It belongs to this project, "
+            "like\n  tasks/task.hpp. The namespace has the library's name.\n\n"
+            "The shape of the code: ./workbook hint 1, once more\n"
+            "Explanation: ./workbook hint 1 --more\nIts slide: ./workbook slides 1\n");
   for (const Arguments& words : {Arguments{"TODO", "1"}, {"todo01"}, {}}) {
     forget();
     EXPECT_EQ(say(run_hint, words), hint) << join(words, " ");
@@ -266,9 +266,9 @@ TEST_F(StudentVerbs, HintAndDiffTakeStepsAsWellAsTodos) {
 TEST_F(StudentVerbs, DiffOfATodoShowsItsLinesAlone) {
   student_.edit("04");
   EXPECT_EQ(say(run_diff, {"8"}),
-            "This shows the answer to TODO 8: lines with - go, lines with + come.\n\n"
+            "This shows the answer to TODO 8: remove lines with -, add lines with +.\n\n"
             "steps/04_ddp/train.cpp, Wrap the model in DistributedDataParallel\n"
-            "@@ where it says TODO 8 @@\n"
+            "@@ at TODO 8 @@\n"
             " \n"
             "   const auto module = task->make_model();\n"
             "   module->to(device);\n"
@@ -302,7 +302,7 @@ TEST_F(StudentVerbs, DiffShowsTheSolutionAndSaysSo) {
                               "+  const auto model = DistributedDataParallel(module);\n"));
   student_.write(student_.trainer("04"), "// Mine\n" + student_.text("solutions/04_ddp/train.cpp"));
   EXPECT_EQ(say(run_diff, {"04"}),
-            "steps/04_ddp/train.cpp: the same as the solution, comments apart.\n");
+            "steps/04_ddp/train.cpp: the same as the solution, apart from comments.\n");
   EXPECT_THAT(say(run_diff, {"07"}), HasSubstr("+++ solutions/07_multi_node/07_multi_node.sbatch"));
 }
 
@@ -311,7 +311,7 @@ TEST_F(StudentVerbs, ResetKeepsTheStudentsFileBeside) {
   EXPECT_EQ(say(run_reset, {"04"}), "steps/04_ddp/train.cpp: unchanged; nothing to do.\n");
   student_.write(student_.trainer("04"), "mine\n");
   EXPECT_EQ(say(run_reset, {"04"}),
-            "steps/04_ddp/train.cpp: restored; yours is kept as "
+            "steps/04_ddp/train.cpp: restored; your version is saved as "
             "steps/04_ddp/train.cpp.before-reset.\n");
   EXPECT_EQ(student_.text(student_.trainer("04")), given);
   EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.before-reset"), "mine\n");
@@ -320,7 +320,7 @@ TEST_F(StudentVerbs, ResetKeepsTheStudentsFileBeside) {
   EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.before-reset"), "mine\n");
   EXPECT_EQ(student_.text("steps/04_ddp/train.cpp.2.before-reset"), "mine again\n");
   fs::remove(student_.path(student_.trainer("04")));
-  EXPECT_THAT(say(run_reset, {"04"}), HasSubstr("was not there, restored"));
+  EXPECT_THAT(say(run_reset, {"04"}), HasSubstr("was missing, restored"));
   EXPECT_EQ(student_.text(student_.trainer("04")), given);
 }
 
@@ -334,12 +334,12 @@ TEST_F(StudentVerbs, ResetBringsTheStudentsFileBack) {
   student_.write(file, "mine\n");
   say(run_reset, {"04"});
   EXPECT_THAT(say(run_reset, {"04", "--back"}),
-              HasSubstr("your file of before the reset is back."));
+              HasSubstr("your version from before the reset is back."));
   EXPECT_EQ(student_.text(file), "mine\n");
   EXPECT_FALSE(fs::exists(student_.path(kept)));
   say(run_reset, {"04"});
   student_.write(file, "a second try\n");
-  EXPECT_THAT(say(run_reset, {"04", "--back"}), HasSubstr("kept as " + kept.string()));
+  EXPECT_THAT(say(run_reset, {"04", "--back"}), HasSubstr("saved as " + kept.string()));
   EXPECT_EQ(student_.text(file), "mine\n");
   EXPECT_EQ(student_.text(kept), "a second try\n") << "no edit is lost";
   say(run_reset, {"04", "--back"});
@@ -354,7 +354,7 @@ TEST_F(StudentVerbs, TheChallengeIsTheSerialTrainerWithoutTodos) {
   EXPECT_THAT(given, HasSubstr("\nint main(int argc, char** argv) try {\n"));
   EXPECT_THAT(given, HasSubstr("torch::save(model, "));
   EXPECT_THAT(given, Not(HasSubstr("DistributedSampler")));
-  EXPECT_THAT(say(run_challenge, {}), HasSubstr("is as it was handed out"));
+  EXPECT_THAT(say(run_challenge, {}), HasSubstr("is unchanged. Edit it"));
   EXPECT_EQ(status_, 1);
   student_.write("challenge/train.cpp", "mine\n");
   EXPECT_THAT(say(run_challenge, {"--again"}), HasSubstr("challenge/train.cpp.before-reset"));
@@ -365,13 +365,13 @@ TEST_F(StudentVerbs, TheChallengeIsTheSerialTrainerWithoutTodos) {
 TEST_F(StudentVerbs, AStepOfTwoFilesIsShownAndResetWhole) {
   EXPECT_THAT(say(run_hint, {"19"}), HasSubstr("\nsteps/08_inside_ddp/ddp.hpp\n"));
   const auto diff = say(run_diff, {"08"});
-  EXPECT_THAT(diff, HasSubstr("train.cpp: the same as the solution, comments apart.\n"));
+  EXPECT_THAT(diff, HasSubstr("train.cpp: the same as the solution, apart from comments.\n"));
   EXPECT_THAT(diff, HasSubstr("\n+++ solutions/08_inside_ddp/ddp.hpp\n"));
   const auto given = student_.text("steps/08_inside_ddp/ddp.hpp");
   student_.write("steps/08_inside_ddp/ddp.hpp", "mine\n");
   const auto text = say(run_reset, {"08"});
   EXPECT_THAT(text, HasSubstr("steps/08_inside_ddp/train.cpp: unchanged; nothing to do.\n"));
-  EXPECT_THAT(text, HasSubstr("kept as steps/08_inside_ddp/ddp.hpp.before-reset"));
+  EXPECT_THAT(text, HasSubstr("saved as steps/08_inside_ddp/ddp.hpp.before-reset"));
   EXPECT_EQ(student_.text("steps/08_inside_ddp/ddp.hpp"), given);
 }
 
@@ -379,7 +379,7 @@ TEST_F(StudentVerbs, ResetOfAStepWithAJobResetsBoth) {
   student_.write("sbatch/07_multi_node.sbatch", "mine\n");
   const auto text = say(run_reset, {"07"});
   EXPECT_THAT(text, HasSubstr("steps/07_multi_node/train.cpp: unchanged; nothing to do.\n"));
-  EXPECT_THAT(text, HasSubstr("kept as sbatch/07_multi_node.sbatch.before-reset"));
+  EXPECT_THAT(text, HasSubstr("saved as sbatch/07_multi_node.sbatch.before-reset"));
   EXPECT_THROW(say(run_reset, {}), UsageError);
 }
 

@@ -10,10 +10,13 @@ from pathlib import Path
 from unittest import mock
 
 import style
+import style_sources
 
 BANNED = ("Mend: run it again.", "Two ranks, of which one waits.", "It failed for want of memory.", "It runs as given.",
           "The job came to its end.", "It begins anew.", "The loss is no number any more.",
-          "Any rank, be it the first.")
+          "Any rank, be it the first.", "It mends the file.", "The program stands still.", "It is no script.",
+          "They take equally many steps.", "It does without a sum.", "Two in the place of one.", "It waits in vain.",
+          "It waits for ever.", "It belongs into main().", "It reads all else.", "GCC 12 is the least.")
 ACTIVE = "The rank reads its own part. "
 PASSIVE = "The part is not read by a rank. "
 LONG = "One rank " + "and one rank " * 10
@@ -148,6 +151,15 @@ class Extraction(Texts):
         self.assertEqual([problem.split(": ")[0][-5:] for problem in found], "aml:3 ml:10 ml:12".split())
         self.assertTrue(found[1].endswith("— It reads its part anew."))
 
+    def test_messages(self):
+        finding = "a: &same\n  what: It begins anew.\n  why: &why >\n    It ends anew.\n  evidence: &lines\n" \
+            "    line: It stays anew.\n  says: 'anew.*'\n"
+        found = self.look(finding, "checker/chapters/findings.yaml")
+        self.assertEqual([problem.split("— ")[1] for problem in found],
+                         ["It begins anew.", "It ends anew.", "It stays anew."])
+        self.look("", "checker/chapters/findings.yaml")
+        self.assertEqual(self.look(finding, "checker/chapters/chapter.yaml"), [], "nobody reads these there")
+
     def test_help(self):
         found = self.look("", programs=[self.program("bin/checker", "Usage:\n\n  start     begin\n", HELP)])
         self.assertEqual(len(found), 1)
@@ -220,6 +232,26 @@ class Exceptions(Texts):
         self.assertIn("11 exceptions", self.look(text * 11)[0])
 
 
+class Sources(Texts):
+    def look_at(self, source, name="checker/src/a.cpp"):
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(source)
+        return style_sources.look(self.root)
+
+    def test_comments_and_joined_strings(self):
+        for source in ("// The rank\n// begins anew.\n", "int a;  // begins anew\n", 'say("It begins "\n    "anew.");\n'):
+            with self.subTest(source):
+                self.assertIn('"anew"', self.look_at(source)[0])
+        self.assertEqual(self.look_at('int anew = 1;  // "a"\nchar c = \'"\';\n#include "anew/anew.hpp"\n'), [])
+        self.assertEqual(self.look_at("// anew\n", "checker/src/tests/a.cpp"), [], "tests are not looked at")
+
+    def test_public_headers_say_what_they_are_for(self):
+        header = "distributed_utils/include/a.hpp"
+        self.assertIn("what the header is for", self.look_at("#pragma once\n#include <map>\n", header)[0])
+        self.assertEqual(self.look_at("#pragma once\n/// Maps.\n#include <map>\n", header), [])
+
+
 class Program(Texts):
     def test_status_and_last_line(self):
         self.program("workbook", "")
@@ -234,7 +266,7 @@ class Program(Texts):
             self.assertTrue(lines[-1].startswith(last))
 
     def test_it_stays_small(self):
-        self.assertLessEqual(len(Path(style.__file__).read_text().splitlines()), 200)
+        self.assertLessEqual(len(Path(style.__file__).read_text().splitlines()), 220)
 
 
 if __name__ == "__main__":

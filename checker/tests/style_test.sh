@@ -8,4 +8,5 @@ if ! "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; the
   exit 77
 fi
 "$1" -B style_test.py
+"$1" -B style_sources.py
 "$1" -B style.py "${@:2}"

@@ -61,8 +61,8 @@ TEST(Tell, TakesTheVariantThatTheRuleNames) {
     return tell(course(), course().step("03"), symptom).what;
   };
   EXPECT_EQ(what("pads"),
-            "The test sampler pads: it repeats samples until every rank has equally many.");
-  EXPECT_EQ(what(""), "The test sampler deals to other ranks than there are.");
+            "The test sampler pads: it repeats samples until all ranks have the same number.");
+  EXPECT_EQ(what(""), "The test sampler shares samples among the wrong ranks.");
   EXPECT_EQ(what("none like it"), what(""));
 }
 
@@ -78,25 +78,27 @@ Finding died_saying(const std::string& words) {
 TEST(Tell, SaysWhatTheBackendsWordsMeanBeforeThem) {
   const std::string gloo =
       "[enforce fail at pair.cc:456] op.preamble.length <= op.nbytes. 1952 vs 8";
-  EXPECT_THAT(died_saying(gloo).evidence,
-              ElementsAre("Two ranks met in different collectives, or in one with tensors of "
-                          "different sizes: 1952 bytes came where 8 were expected.",
-                          "it said: " + gloo, "at world size 2"));
+  EXPECT_THAT(
+      died_saying(gloo).evidence,
+      ElementsAre("Two ranks called different collectives, or one collective with tensors of "
+                  "different sizes: expected 8 bytes, got 1952.",
+                  "it said: " + gloo, "at world size 2"));
   const auto first = [](const std::string& words) { return died_saying(words).evidence.front(); };
   EXPECT_THAT(first("[pair.cc:525] Read error [127.0.0.1]:3: Connection reset by peer"),
-              HasSubstr("Another rank was gone"));
-  EXPECT_THAT(first("Socket Timeout"), HasSubstr("did not come in time"));
+              HasSubstr("Another rank ended"));
+  EXPECT_THAT(first("Socket Timeout"), HasSubstr("did not arrive in time"));
   EXPECT_THAT(first("[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, "
                     "OpType=ALLREDUCE, NumelIn=2) ran for 600042 milliseconds"),
-              HasSubstr("the collective ALLREDUCE did not end in time"));
+              HasSubstr("the collective ALLREDUCE timed out"));
   EXPECT_THAT(first("Tensors must be contiguous"), HasSubstr("tensor.contiguous()"));
-  EXPECT_THAT(first("No backend type associated with device type cpu"), HasSubstr("lie on cpu"));
+  EXPECT_THAT(first("No backend type associated with device type cpu"),
+              HasSubstr("tensors on cpu"));
   EXPECT_THAT(first("Default process group has not been initialized, please make sure to call "
                     "init_process_group."),
               HasSubstr("before setup(), or after destroy_process_group()"));
   EXPECT_THAT(first("The server socket has failed to bind to 0.0.0.0:4711 (errno: 98 - Address "
                     "already in use)."),
-              HasSubstr("Another program has the port"));
+              HasSubstr("Another program uses the port"));
   EXPECT_EQ(first("vector::_M_range_check"), "it said: vector::_M_range_check");
 }
 
@@ -144,7 +146,7 @@ TEST(Tell, PassesOverUntouchedTodosOfAnEntry) {
 TEST(Tell, NamesWhatWordsLack) {
   const auto& step = course().step("05");
   EXPECT_THAT(error_of([&] { tell(course(), step, {.id = "uneven_stebs"}); }),
-              HasSubstr("no finding uneven_stebs, did you mean uneven_steps?"));
+              HasSubstr("no finding uneven_stebs. Did you mean 'uneven_steps'?"));
   const Symptom no_value{.id = "dies", .blame = {"phase.training"}};
   EXPECT_THAT(error_of([&] { tell(course(), step, no_value); }),
               ::testing::AllOf(HasSubstr("findings.yaml:"), HasSubstr("no value for {rank}")));

@@ -42,7 +42,7 @@ TEST(Text, FindsTheNearestName) {
   EXPECT_EQ(nearest("ren", verbs), "render");
   EXPECT_EQ(nearest("tests", verbs), "test");
   EXPECT_EQ(nearest("frobnicate", verbs), "");
-  EXPECT_EQ(did_you_mean("rnder", verbs), ", did you mean render?");
+  EXPECT_EQ(did_you_mean("rnder", verbs), ". Did you mean 'render'?");
   EXPECT_EQ(did_you_mean("xyz", verbs), "");
 }
 

@@ -41,7 +41,7 @@ TEST_F(TorchrunTest, ThatCannotStartIsQuoted) {
 
 TEST_F(TorchrunTest, ThatIsNotThereIsToldFromOneThatFails) {
   EXPECT_THAT(why_not_running(folder_.path() / "none").value_or(""), HasSubstr("is not there"));
-  EXPECT_EQ(why_not_running(stand_in("exit 3")), "it says nothing");
+  EXPECT_EQ(why_not_running(stand_in("exit 3")), "no output");
 }
 
 TEST_F(TorchrunTest, IsAskedOnce) {

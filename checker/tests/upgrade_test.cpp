@@ -105,7 +105,7 @@ TEST_F(UpgradeTest, CarriesEditsAndVerdictsOver) {
 TEST_F(UpgradeTest, BringsBackWhatAStashTookAway) {
   write_file(clone() / kStep, replaced(kOld, "loss = train", "sum = train"));
   commit({{kStep, "/* new */ " + kOld}});
-  EXPECT_THAT(upgrade({"--stash"}), HasSubstr("There is no stash to bring back"));
+  EXPECT_THAT(upgrade({"--stash"}), HasSubstr("git has no stash"));
   in(clone(), {"stash", "--quiet"});
   in(clone(), {"pull", "--quiet"});
   upgrade({"--stash"});
@@ -116,7 +116,7 @@ TEST_F(UpgradeTest, AStepThatIsGoneIsKept) {
   write_file(clone() / kStep, "mine\n");
   fs::remove(origin() / kStep);
   commit({{"README.md", "two\n"}});
-  EXPECT_THAT(upgrade(), HasSubstr("no longer part of the course; yours is kept as"));
+  EXPECT_THAT(upgrade(), HasSubstr("no longer part of the course; your version is saved as"));
   EXPECT_EQ(text(std::string(kStep) + ".before-update"), "mine\n");
 }
 
@@ -128,10 +128,10 @@ TEST_F(UpgradeTest, ChangesNothingWhereItWouldLoseSomething) {
               HasSubstr("You have also changed README.md. Fix: git commit or git stash"));
   EXPECT_EQ(text(kStep), "mine\n");
   in(clone(), {"commit", "--quiet", "-a", "-m", "mine"});
-  EXPECT_THAT(upgrade(), HasSubstr("This clone has commits of its own. Fix: git pull --rebase"));
+  EXPECT_THAT(upgrade(), HasSubstr("This clone has its own commits. Fix: git pull --rebase"));
   EXPECT_EQ(text(kStep), "mine\n");
   fs::remove_all(clone() / ".git");
-  EXPECT_THAT(upgrade(), HasSubstr("This folder is no git clone."));
+  EXPECT_THAT(upgrade(), HasSubstr("This folder is not a git clone."));
 }
 
 }  // namespace

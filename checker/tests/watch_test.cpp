@@ -94,7 +94,7 @@ TEST_F(WatchTest, WithoutATerminalVerdictsAreLines) {
 
   ✓ TODO 9   Tell the sampler which epoch it is
 
-Saved; judging step 04 again.
+Saved; checking step 04 again.
 04_ddp  The ranks train one model
 
   ✓ TODO 8   Wrap the model in DistributedDataParallel
@@ -137,7 +137,7 @@ TEST_F(WatchTest, AJudgeThatFailsOrDiesIsSaidAndTheWatchGoesOn) {
     EXPECT_EQ(status, 0);
     EXPECT_EQ(::testing::internal::GetCapturedStderr(),
               text == "THROW\n" ? "error: There is no compiler.\n"
-                                : "error: The judge ended without a verdict.\n");
+                                : "error: The check ended without a verdict.\n");
   }
 }
 
@@ -155,7 +155,7 @@ TEST_F(WatchTest, KeysOnATerminal) {
   terminal.type("h");
   terminal.wait_for("const auto model = Wrapper(...);");
   terminal.type("h");
-  terminal.wait_for("Each rank's gradient is that of the mean loss");
+  terminal.wait_for("Each rank has the gradient of the mean loss");
   terminal.type("d");
   terminal.wait_for("This shows the solution");
   terminal.forget();
@@ -185,7 +185,7 @@ TEST_F(WatchTest, SavesAreSeenOnATerminalToo) {
   terminal.run(watching());
   terminal.wait_for("TODO 8 is wrong");
   write("SLOW right\n");
-  terminal.wait_for("judging: running ...  The verdict is of an older text.");
+  terminal.wait_for("judging: running ...  This verdict is about an older version of your file.");
   write("right\n");
   terminal.wait_for("Step 04 is done.");
   terminal.type("r");
@@ -245,7 +245,8 @@ TEST(Page, NeverIsLongerThanTheScreen) {
   };
   EXPECT_EQ(page(0).size(), 20U);
   EXPECT_THAT(join(page(0), "\n"), HasSubstr("page 1 of 4, space for the next"));
-  EXPECT_EQ(page(0)[2], "This shows the solution: lines with - are yours, with + the reference's.");
+  EXPECT_EQ(page(0)[2],
+            "This shows the solution: lines with - are yours, lines with + are the reference's.");
   EXPECT_THAT(join(page(3), "\n"), HasSubstr("page 4 of 4"));
   EXPECT_EQ(page(4), page(0));
   view.pane = Pane::verdict;

@@ -55,7 +55,7 @@ Setting take_setting(int& argc, char** argv, int ranks) {
   argc = kept;
   argv[argc] = nullptr;
   if (setting.ranks < 1 || setting.ranks > 64) {
-    std::fprintf(stderr, "--ranks must lie between 1 and 64.\n");
+    std::fprintf(stderr, "--ranks must be between 1 and 64.\n");
     std::exit(1);
   }
   return setting;

@@ -12,7 +12,7 @@ set(WORLDSIZE_SOURCES "${_sources}" CACHE PATH
 
 # find_or_fetch(<package> [minimum version] [OPTIONAL]): afterwards the targets that Pins.cmake names
 # exist, everywhere in the project. <package>_FOUND tells with OPTIONAL; without it, failing is fatal.
-# What is built is not ours to mend: its warnings are off, and its headers are system headers.
+# What is built is not ours to fix: its warnings are off, and its headers are system headers.
 function(find_or_fetch package)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIONAL" "" "")
   set(BUILD_SHARED_LIBS OFF) # what is built here becomes a part of what links it
@@ -64,7 +64,7 @@ function(_fetch package optional)
     if(NOT archive)
       list(JOIN PIN_${package}_DEBIAN " " debian)
       string(CONCAT sentence "${package}: no installed one is used, and its sources could not be fetched: ${problem}. "
-        "Mend: apt-get install ${debian}; or, where there is a network but no root, "
+        "Fix: apt-get install ${debian}; or, where there is a network but no root, "
         "cmake -D \"TO=${WORLDSIZE_SOURCES}\" -P \"${CMAKE_CURRENT_FUNCTION_LIST_DIR}/Prefetch.cmake\".")
       if(NOT optional)
         message(FATAL_ERROR "${sentence}")

@@ -12,17 +12,17 @@ include_guard(GLOBAL)
 set(LIBTORCH_VERSION 2.11.0)
 get_filename_component(_libtorch_project "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 if(EXISTS "${_libtorch_project}/workbook")
-  set(_libtorch_mend "Mend: ./workbook start, which keeps one of its own, or pip install torch==${LIBTORCH_VERSION} and "
+  set(_libtorch_fix "Fix: ./workbook start, which keeps one of its own, or pip install torch==${LIBTORCH_VERSION} and "
                      "cmake -DCMAKE_PREFIX_PATH=<folder that holds torch/>.")
-  set(_libtorch_mend_cuda "Mend: ./workbook start --cuda")
+  set(_libtorch_fix_cuda "Fix: ./workbook start --cuda")
 else()
-  set(_libtorch_mend "Mend: pip install torch==${LIBTORCH_VERSION}, then "
+  set(_libtorch_fix "Fix: pip install torch==${LIBTORCH_VERSION}, then "
                      "cmake -DCMAKE_PREFIX_PATH=<folder that holds torch/>.")
-  set(_libtorch_mend_cuda "Mend: pip install torch==${LIBTORCH_VERSION} with all its dependencies and "
+  set(_libtorch_fix_cuda "Fix: pip install torch==${LIBTORCH_VERSION} with all its dependencies and "
                           "cuda-toolkit[nvcc]==13.0.2")
 endif()
-string(CONCAT _libtorch_mend ${_libtorch_mend})
-string(CONCAT _libtorch_mend_cuda ${_libtorch_mend_cuda})
+string(CONCAT _libtorch_fix ${_libtorch_fix})
+string(CONCAT _libtorch_fix_cuda ${_libtorch_fix_cuda})
 
 function(_libtorch_find_root)
   set(_places)
@@ -59,9 +59,9 @@ function(_libtorch_find_root)
   endforeach()
   if(_wrong)
     list(JOIN _wrong ", " _wrong)
-    message(FATAL_ERROR "LibTorch ${LIBTORCH_VERSION} is needed, found only ${_wrong}. ${_libtorch_mend}")
+    message(FATAL_ERROR "LibTorch ${LIBTORCH_VERSION} is needed, found only ${_wrong}. ${_libtorch_fix}")
   endif()
-  message(FATAL_ERROR "LibTorch ${LIBTORCH_VERSION} not found. ${_libtorch_mend}")
+  message(FATAL_ERROR "LibTorch ${LIBTORCH_VERSION} not found. ${_libtorch_fix}")
 endfunction()
 
 if(LIBTORCH_ROOT AND NOT EXISTS "${LIBTORCH_ROOT}/lib/libtorch_cpu.so")
@@ -100,7 +100,7 @@ target_link_options(LibTorch::torch INTERFACE "LINKER:-rpath-link,${_site_packag
 
 if(LIBTORCH_CUDA)
   if(NOT EXISTS "${LIBTORCH_ROOT}/lib/libtorch_cuda.so")
-    message(FATAL_ERROR "LibTorch in ${LIBTORCH_ROOT} has no CUDA. ${_libtorch_mend_cuda}")
+    message(FATAL_ERROR "LibTorch in ${LIBTORCH_ROOT} has no CUDA. ${_libtorch_fix_cuda}")
   endif()
   # Only headers are needed here: torch's own libraries load the rest. find_package(CUDAToolkit) would
   # also want nvcc and, from PyPI, stumble over missing links. The wheel's headers are those that torch
@@ -117,12 +117,12 @@ if(LIBTORCH_CUDA)
     endif()
   endforeach()
   if(NOT _cuda_include)
-    message(FATAL_ERROR "The headers of CUDA 13 were not found. ${_libtorch_mend_cuda}, or "
+    message(FATAL_ERROR "The headers of CUDA 13 were not found. ${_libtorch_fix_cuda}, or "
                         "-DCUDAToolkit_ROOT=<CUDA 13>.")
   endif()
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS "${_site_packages}/nvidia/nccl/include")
   if(NOT NCCL_INCLUDE_DIR)
-    message(FATAL_ERROR "nccl.h was not found. ${_libtorch_mend_cuda}, or -DNCCL_INCLUDE_DIR=<folder>.")
+    message(FATAL_ERROR "nccl.h was not found. ${_libtorch_fix_cuda}, or -DNCCL_INCLUDE_DIR=<folder>.")
   endif()
   message(STATUS "CUDA headers: ${_cuda_include}; NCCL: ${NCCL_INCLUDE_DIR}")
   target_include_directories(LibTorch::torch SYSTEM INTERFACE "${_cuda_include}" "${NCCL_INCLUDE_DIR}")

@@ -72,7 +72,7 @@ TEST(DamagedCheckpoint, EachDamageToEachFileIsNoticedAndNamed) {
         if (damaged.bytes) damages::write_bytes(file, *damaged.bytes);
         EXPECT_THAT([&] { checkpoints.load_latest(); },
                     ThrowsMessage<Error>(AllOf(HasSubstr(file.string() + ": "),
-                                               HasSubstr(std::string("Mend: remove ") + kNewest +
+                                               HasSubstr(std::string("Fix: remove ") + kNewest +
                                                          "; " + kOlder + " is good"))))
             << damaged.what;
         ++noticed;
@@ -80,7 +80,7 @@ TEST(DamagedCheckpoint, EachDamageToEachFileIsNoticedAndNamed) {
       fs::remove(file);
       fs::create_directory(file);
       EXPECT_THAT([&] { checkpoints.load_latest(); },
-                  ThrowsMessage<Error>(HasSubstr(file.string() + ": is no regular file")));
+                  ThrowsMessage<Error>(HasSubstr(file.string() + ": is not a regular file")));
       damages::write_bytes(file, good);
       EXPECT_EQ(checkpoints.load_latest().step(), 2);
       EXPECT_EQ(checkpoints.load(1).step(), 1);
@@ -126,9 +126,10 @@ TEST(DamagedCheckpoint, RanksThatSeeDifferentDirectoriesDoNotLoad) {
     save_two(directory);
     save_two(other, 1);
     const fs::path mine = world.rank == 1 ? other : directory;
-    EXPECT_THAT(error_of_all_ranks([&] { Checkpoints(mine).load_latest(); }),
-                AllOf(HasSubstr("rank 1: " + other.string()),
-                      HasSubstr("not the manifest that rank 0"), HasSubstr("that all ranks see")));
+    EXPECT_THAT(
+        error_of_all_ranks([&] { Checkpoints(mine).load_latest(); }),
+        AllOf(HasSubstr("rank 1: " + other.string()),
+              HasSubstr("differs from the manifest that rank 0"), HasSubstr("that all ranks see")));
     const fs::path missing = world.rank == 2 ? directory / "none" : directory;
     EXPECT_THAT(error_of_all_ranks([&] { Checkpoints(missing).load_latest(); }),
                 AllOf(HasSubstr("rank 2: "), HasSubstr("manifest.json: is missing")));

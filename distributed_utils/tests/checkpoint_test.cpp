@@ -113,7 +113,7 @@ TEST(Checkpoints, LoadsTheOneAskedFor) {
   first.restore(*small.model, small.optimizer);
   EXPECT_EQ(small.model->weight[0][0].item<float>(), 1);
   EXPECT_THAT([&] { first.restore(*small.model, small.optimizer); },
-              ThrowsMessage<Error>(HasSubstr("was called before")));
+              ThrowsMessage<Error>(HasSubstr("called a second time")));
   EXPECT_THAT([&] { Checkpoints(folder.path()).load(3); },
               ThrowsMessage<Error>(HasSubstr("no step-000000003. The newest is step-000000002")));
 }

@@ -114,7 +114,7 @@ TEST_P(CommHooksWith, AreRegisteredOnceAndBeforeTraining) {
     EXPECT_THAT([&] { model->register_comm_hook({}); }, ThrowsMessage<Error>(HasSubstr("empty")));
     model->register_comm_hook(bf16_compress_hook);
     EXPECT_THAT([&] { model->register_comm_hook(bf16_compress_hook); },
-                ThrowsMessage<Error>(HasSubstr("has one already")));
+                ThrowsMessage<Error>(HasSubstr("already has a hook")));
     const auto other = seeded_net();
     const auto trained = DistributedDataParallel(other.ptr(), either());
     trained->forward(rows_of(0, 0)).sum().backward();

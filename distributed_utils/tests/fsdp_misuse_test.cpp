@@ -35,7 +35,7 @@ TEST(FsdpMisuse, OfOptions) {
     const std::shared_ptr<Block> block = net->units[0];
     EXPECT_THAT(wrapping({.units = {nullptr}}, net), says("number 1 of the units is null"));
     EXPECT_THAT(wrapping({.units = {block, block}}, net), says("is there a second time"));
-    EXPECT_THAT(wrapping({.units = make_net()->units}, net), says("no part of the module"));
+    EXPECT_THAT(wrapping({.units = make_net()->units}, net), says("not part of the module"));
     EXPECT_THAT(wrapping({.forward_prefetch = -1}), says("forward_prefetch -1"));
     EXPECT_THAT(wrapping({.mp_policy = {.param_dtype = torch::kLong}}), says("cannot be Long"));
   });

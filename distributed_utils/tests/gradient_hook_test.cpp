@@ -71,9 +71,9 @@ std::string refusal_of(const Tensor& tensor, std::function<void(const Tensor&)> 
 TEST(GradientHook, NeedsALeafWithAGradientAndAHook) {
   const auto hook = [](const Tensor&) {};
   const auto parameter = torch::ones({1}, torch::requires_grad());
-  EXPECT_THAT(refusal_of(parameter * 2, hook), HasSubstr("register it on a parameter"));
-  EXPECT_THAT(refusal_of(torch::ones({1}), hook), HasSubstr("only leaves"));
-  EXPECT_THAT(refusal_of({}, hook), HasSubstr("only leaves"));
+  EXPECT_THAT(refusal_of(parameter * 2, hook), HasSubstr("register the hook on a parameter"));
+  EXPECT_THAT(refusal_of(torch::ones({1}), hook), HasSubstr("not a leaf"));
+  EXPECT_THAT(refusal_of({}, hook), HasSubstr("not a leaf"));
   EXPECT_THAT(refusal_of(parameter, nullptr), HasSubstr("the hook is empty"));
 }
 

@@ -60,7 +60,7 @@ TEST(DestroyProcessGroup, WorkAfterItIsToldThatTheGroupWasLeft) {
     EXPECT_THAT([] { DistributedSampler(4); }, ThrowsMessage<Error>(HasSubstr("setup() first")));
     setup();
     destroy_process_group();
-    const auto refused = ThrowsMessage<Error>(HasSubstr("no process group any more"));
+    const auto refused = ThrowsMessage<Error>(HasSubstr("no process group"));
     EXPECT_THAT([] { DistributedSampler(4); }, refused);
     EXPECT_THAT([] { all_reduce(torch::ones({2})); }, refused);
     EXPECT_THAT([] { DistributedDataParallel(torch::nn::Linear(1, 1).ptr()); }, refused);

@@ -40,7 +40,7 @@ class Header {
     header["__metadata__"]["DCP_SHARDING_INFO"] = offsets.dump();
     write(header);
   }
-  void mend() const { damages::write_bytes(file_, good_); }
+  void fix() const { damages::write_bytes(file_, good_); }
 
  private:
   fs::path file_;
@@ -109,7 +109,7 @@ TEST(DamagedShards, WithoutAManifestWhatDoesNotFitTogetherIsRefused) {
           header.write(changed);
           refused(name, other.dump());
         }
-        header.mend();
+        header.fix();
       }
     }
     EXPECT_EQ(loader.load(), "");

@@ -78,7 +78,7 @@ TEST(ShardedModelRefusals, AnotherModelIsRefusedOnAllRanks) {
         }),
         HasSubstr("'box.weight' was saved as Double, the model has it as Float. Fix: convert"));
     EXPECT_THAT(refusal.of([](auto&) {}, /*with_optimizer=*/true),
-                HasSubstr("holds no optimizer's state. Fix: load_sharded_model(model, folder)"));
+                HasSubstr("holds no optimizer state. Fix: load_sharded_model(model, folder)"));
     EXPECT_EQ(refusal.of([](auto&) {}), "") << "it loads what is right";
   });
 }
@@ -178,9 +178,9 @@ TEST(ShardedModelRefusals, AFolderOfOtherThingsIsNotReplaced) {
     EXPECT_THAT([&] { save_sharded_model(run.net, folder / "output"); },
                 ThrowsMessage<Error>(HasSubstr("would remove 'deeper', which is no part of")));
     EXPECT_THAT([&] { save_sharded_model(run.net, folder / "file"); },
-                ThrowsMessage<Error>(HasSubstr("is no folder. Fix: remove it")));
+                ThrowsMessage<Error>(HasSubstr("is not a folder. Fix: remove it")));
     EXPECT_THAT([&] { load_sharded_model(run.net, folder / "file"); },
-                ThrowsMessage<Error>(HasSubstr("is no folder. Fix: load(model, file)")));
+                ThrowsMessage<Error>(HasSubstr("is not a folder. Fix: load(model, file)")));
     EXPECT_THAT([&] { load_sharded_model(run.net, folder / "none"); },
                 ThrowsMessage<Error>(HasSubstr("none: is missing. Fix: ")));
     EXPECT_THAT([&] { load_sharded_model(run.net, folder / "output"); },
@@ -191,7 +191,7 @@ TEST(ShardedModelRefusals, AFolderOfOtherThingsIsNotReplaced) {
     EXPECT_THAT([&] { load_sharded_model(run.net, *latest(folder / "checkpoints")); },
                 ThrowsMessage<Error>(HasSubstr("is a checkpoint of a run. Fix: Checkpoints")));
     EXPECT_THAT([&] { save_sharded_model(run.net, *latest(folder / "checkpoints")); },
-                ThrowsMessage<Error>(HasSubstr("which is no part of a sharded model")));
+                ThrowsMessage<Error>(HasSubstr("which does not belong to a sharded model")));
   });
 }
 

@@ -24,11 +24,11 @@ class PageError(Exception):
 
 
 def find():
-    """The browser's program. Raises NoChromium, which says how to mend that."""
+    """The browser's program. Raises NoChromium, which says how to fix that."""
     for name in (os.environ.get("CHROMIUM"), *NAMES):
         if name and shutil.which(name):
             return shutil.which(name)
-    raise NoChromium("there is no Chromium. Mend: sudo apt-get install chromium, or CHROMIUM=<program>")
+    raise NoChromium("there is no Chromium. Fix: sudo apt-get install chromium, or CHROMIUM=<program>")
 
 
 class Chromium:

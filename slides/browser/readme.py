@@ -54,7 +54,7 @@ def draw_slide(site, deck="4_ddp", title="Buckets, and overlap"):
         picture_of(page, "slide.png", {"x": 0, "y": 0, "width": 1000, "height": 563})
 
 
-def draw_monitor(file, width=1000, height=680):
+def draw_monitor(file, width=1000, height=648):
     with Chromium(width, height) as page:
         page.open(f"file://{file}")
         picture_of(page, "monitor.png", {"x": 0, "y": 0, "width": width, "height": height})

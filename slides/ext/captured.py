@@ -36,7 +36,7 @@ class Captured(SphinxDirective):
         if entry is None:
             raise self.error(f"captures.yaml does not say how {name} was made")
         if not file.exists():
-            raise self.error(f"{file} is not there. Mend: ./workbook slides --refresh {name}")
+            raise self.error(f"{file} is not there. Fix: ./workbook slides --refresh {name}")
         self.env.note_dependency(str(file))
         lines = self.part(file.read_text().splitlines())
         command = "" if "no-command" in self.options else entry["command"]

@@ -6,7 +6,7 @@ set -eu
 cd "$1"
 shift
 if ! [ -e .venv/.has-slides ]; then
-  echo "what builds the slides is not installed. Mend: ./workbook slides --build-only"
+  echo "what builds the slides is not installed. Fix: ./workbook slides --build-only"
   exit 77
 fi
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/slides:$PWD/slides/ext

@@ -1,7 +1,7 @@
 // Solution of step 02: Several processes find each other.
 //
-// The same program is started once per device; each copy is a rank. After this step the ranks know
-// each other and each has a device of its own. They still all do the same work.
+// The same program runs once per device. Each copy is a rank. After this step the ranks know each
+// other, and each has its own device. They still all do the same work.
 //
 // Run it: ./workbook run 02 --world 2 --solution
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp.
@@ -64,8 +64,8 @@ int main(int argc, char** argv) try {
   const auto options = tasks::parse_options(argc, argv);
   tasks::apply(options);
 
-  // TODO 2: no rank picks a device for itself any more.
-  // TODO 3: this process joins the others and learns who it is.
+  // TODO 2: no rank picks its own device.
+  // TODO 3: this process joins the others and knows its rank.
   const auto [rank, local_rank, world_size, device] =
       setup({.backend = options.backend, .device = options.device});
 

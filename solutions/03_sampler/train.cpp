@@ -1,7 +1,7 @@
 // Solution of step 03: Each rank gets its share of the data.
 //
-// The ranks know each other, but every one of them still works through all the data. After this
-// step each rank sees a part of its own, and an epoch takes fewer steps the more ranks there are.
+// The ranks know each other, but each one still works through all the data. After this step each
+// rank sees its own part of the data. With more ranks an epoch takes fewer steps.
 //
 // Run it: ./workbook run 03 --world 2 --solution
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp.
@@ -71,7 +71,7 @@ int main(int argc, char** argv) try {
   const auto valid_set = task->dataset("validation");
   const auto test_set = task->dataset("test");
 
-  // TODO 4: the samplers deal every split out to the ranks.
+  // TODO 4: the samplers share every split among the ranks.
   DistributedSampler train_sampler(*train_set.size(),
                                    {.shuffle = true, .seed = options.seed, .drop_last = true});
   DistributedSampler valid_sampler(*valid_set.size(), {.shuffle = false, .pad = false});

@@ -1,8 +1,7 @@
 // Solution of step 04: The ranks train one model.
 //
-// Each rank has its share of the data, but also a model of its own that the others never hear of.
-// After this step all ranks train one model together, and see the data in a new order in every
-// epoch.
+// Each rank has its share of the data, but it still trains its own model. After this step all ranks
+// train one model together, and see the data in a new order in every epoch.
 //
 // Run it: ./workbook run 04 --world 2 --solution
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp.
@@ -94,7 +93,7 @@ int main(int argc, char** argv) try {
   const auto schedule = task->make_schedule(*optimizer, progress.total_steps());
   tasks::Score best;
   for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
-    // TODO 9: every epoch has an order of its own.
+    // TODO 9: every epoch has a new order.
     train_sampler.set_epoch(epoch);
     const auto trained =
         train(*task, model, *train_loader, *optimizer, *schedule, device, progress);

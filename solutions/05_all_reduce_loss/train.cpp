@@ -1,7 +1,7 @@
-// Solution of step 05: The reported loss is everybody's.
+// Solution of step 05: The reported loss covers all ranks.
 //
-// The ranks train one model, but each reports the loss of its own share, so that the numbers differ
-// from rank to rank. After this step every rank knows the loss over all the data.
+// The ranks train one model, but each reports the loss of its own share, so the numbers differ.
+// After this step every rank knows the loss over all the data.
 //
 // Run it: ./workbook run 05 --world 2 --solution
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp.
@@ -43,7 +43,7 @@ tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& opt
     totals += loss.totals();
     if (!progress.step(loss)) break;
   }
-  // TODO 10: the totals of all ranks together.
+  // TODO 10: the totals over all ranks.
   all_reduce(totals, ReduceOp::SUM);
   return task.score(totals);
 }
@@ -58,7 +58,7 @@ tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch:
     const auto output = model->forward(input);
     totals += task.loss(output, target).totals();
   }
-  // TODO 10: the totals of all ranks together.
+  // TODO 10: the totals over all ranks.
   all_reduce(totals, ReduceOp::SUM);
   return task.score(totals);
 }

@@ -1,7 +1,7 @@
 // Solution of step 06: One rank speaks, one rank writes.
 //
-// All ranks now print the same lines and write the same files over each other. After this step rank
-// 0 alone does both, and all ranks leave together. This is the finished trainer.
+// All ranks now print the same lines, and overwrite each other's files. After this step only rank 0
+// prints and writes, and all ranks leave together. This is the finished trainer.
 //
 // Run it: ./workbook run 06 --world 2 --solution
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp.

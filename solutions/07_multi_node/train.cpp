@@ -1,7 +1,7 @@
 // Solution of step 07: Many nodes, under Slurm.
 //
-// The finished trainer, ready for as many nodes as you can get: nothing in it knows how many there
-// are. What is left to do stands in the job script, sbatch/07_multi_node.sbatch.
+// The finished trainer runs on any number of nodes without a change. The TODOs of this step are in
+// the job script, sbatch/07_multi_node.sbatch.
 //
 // Run it: ./workbook run 07 --world 2 --solution
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp.

@@ -1,7 +1,7 @@
 // Solution of step 08: DistributedDataParallel from the inside.
 //
-// The finished trainer again, but its DistributedDataParallel is yours to write: DataParallel in
-// ddp.hpp. Begin with what is right and slow. At the end gradients travel in buckets while
+// The finished trainer again, but you write its DistributedDataParallel yourself: DataParallel in
+// ddp.hpp. Begin with a correct and slow version. At the end gradients travel in buckets while
 // backward() still computes.
 //
 // Run it: ./workbook run 08 --world 2 --solution
@@ -52,7 +52,7 @@ class DataParallel {
       buckets_.back().parameters.push_back(*last);
       room -= bytes;
     }
-    // TODO 20: a gradient travels as soon as it is there.
+    // TODO 20: a gradient travels as soon as it is ready.
     for (auto& bucket : buckets_) {
       for (const auto& parameter : bucket.parameters) {
         register_post_accumulate_grad_hook(parameter, [this, &bucket](const torch::Tensor&) {
@@ -67,7 +67,7 @@ class DataParallel {
   // Comes between backward() and the optimizer's step: afterwards all gradients are the means.
   void finish() {
     for (auto& bucket : buckets_) {
-      // TODO 20: a gradient travels as soon as it is there.
+      // TODO 20: a gradient travels as soon as it is ready.
       bucket.work.value().wait();
       bucket.work.reset();
       bucket.ready = 0;

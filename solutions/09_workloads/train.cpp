@@ -1,7 +1,7 @@
 // Solution of step 09: Other data, other models.
 //
-// The finished trainer trains images, summaries and weather as well: --task names them. These tasks
-// show four things that the language model hid. After this step the trainer is right for all of
+// The finished trainer also trains images, summaries and weather: --task selects one. These tasks
+// show four problems that the language model hid. After this step the trainer is right for all of
 // them.
 //
 // Run it: ./workbook run 09 --world 2 -- --task signals --solution
@@ -27,7 +27,7 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer, Gr
   optimizer.zero_grad();
   const auto output = model->forward(input);
   const auto loss = task.loss(output, target);
-  // TODO 24: each target counts the same in the gradient, on whichever rank it is.
+  // TODO 24: each target counts the same in the gradient, on any rank.
   // DistributedDataParallel averages over ranks, and these have unequally many targets.
   torch::Tensor targets = loss.targets();
   all_reduce(targets, ReduceOp::AVG);
@@ -77,7 +77,7 @@ int main(int argc, char** argv) try {
   const auto [rank, local_rank, world_size, device] =
       setup({.backend = options.backend, .device = options.device});
 
-  // TODO 22: one rank of each node prepares the data, and the others find them.
+  // TODO 22: one rank of each node prepares the data, and the others find it.
   const auto task = rank0_first([&] { return tasks::make_task(options); });
   const auto train_set = task->dataset("train");
   const auto valid_set = task->dataset("validation");

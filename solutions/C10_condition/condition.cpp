@@ -1,7 +1,6 @@
 // Solution of exercise C10: A deadlock: only rank 0.
 //
-// Only rank 0 needs the sum, so only rank 0 asks for it. The program stands still, or ends with an
-// error.
+// Only rank 0 needs the sum, so only rank 0 asks for it. The program stalls, or ends with an error.
 //
 // Run it: ./workbook check c10 --solution
 // Made by ./workbook render from checker/chapters/collectives/condition.cpp.

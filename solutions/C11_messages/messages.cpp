@@ -1,7 +1,7 @@
-// Solution of exercise C11: A deadlock: all listen.
+// Solution of exercise C11: A deadlock: all receive.
 //
-// The ranks stand in a ring. Each gives its numbers to its right neighbour and gets those of its
-// left one. The program stands still.
+// The ranks form a ring. Each sends its numbers to its right neighbour and receives those of its
+// left one. The program stalls.
 //
 // Run it: ./workbook check c11 --solution
 // Made by ./workbook render from checker/chapters/collectives/messages.cpp.

@@ -1,6 +1,6 @@
 // Solution of exercise C1: Ranks find out who they are.
 //
-// The same program is started several times. Each copy, a rank, finds out which one it is. This one
+// The same program runs several times. Each copy is a rank and finds out its number. This program
 // does not ask yet.
 //
 // Run it: ./workbook run c1 --world 3 --solution

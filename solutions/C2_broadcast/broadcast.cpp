@@ -1,7 +1,7 @@
 // Solution of exercise C2: From one to all.
 //
-// Each rank has numbers of its own. In the end all ranks are to have those of rank 0, as all ranks
-// start training from the same parameters.
+// Each rank has its own numbers. At the end all ranks must have rank 0's, just as all ranks start
+// training from the same parameters.
 //
 // Run it: ./workbook run c2 --world 3 --solution
 // Made by ./workbook render from checker/chapters/collectives/broadcast.cpp.

@@ -1,7 +1,6 @@
 // Solution of exercise C3: From all to one.
 //
-// Each rank has numbers of its own. Rank 0 alone needs their sum, as the rank that prints a loss
-// does.
+// Each rank has its own numbers. Only rank 0 needs their sum, like a rank that prints the loss.
 //
 // Run it: ./workbook run c3 --world 3 --solution
 // Made by ./workbook render from checker/chapters/collectives/reduce.cpp.

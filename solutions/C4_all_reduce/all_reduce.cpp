@@ -1,7 +1,7 @@
 // Solution of exercise C4: From all to all.
 //
-// Each rank has numbers of its own, and all ranks need their mean. That is how data parallel
-// training averages gradients.
+// Each rank has its own numbers, and all ranks need their mean. Data parallel training averages
+// gradients like this.
 //
 // Run it: ./workbook run c4 --world 3 --solution
 // Made by ./workbook render from checker/chapters/collectives/all_reduce.cpp.

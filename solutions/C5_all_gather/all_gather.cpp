@@ -1,7 +1,7 @@
-// Solution of exercise C5: Everybody has everything.
+// Solution of exercise C5: Every rank has everything.
 //
-// Each rank has numbers of its own. In the end each rank has those of all ranks, side by side and
-// in the order of the ranks: nothing is added up.
+// Each rank has its own numbers. At the end each rank has the numbers of all ranks, side by side
+// and in rank order. Nothing adds them up.
 //
 // Run it: ./workbook run c5 --world 3 --solution
 // Made by ./workbook render from checker/chapters/collectives/all_gather.cpp.

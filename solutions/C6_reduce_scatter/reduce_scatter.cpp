@@ -1,7 +1,7 @@
-// Solution of exercise C6: Everybody has a part of the sum.
+// Solution of exercise C6: Every rank has a part of the sum.
 //
-// Each rank has three numbers for each rank. They are added up over the ranks, but each rank needs
-// only its own three sums. FSDP treats gradients like that.
+// Each rank has three numbers for each rank. The ranks add them up, but each rank needs only its
+// own three sums. FSDP treats gradients like this.
 //
 // Run it: ./workbook run c6 --world 3 --solution
 // Made by ./workbook render from checker/chapters/collectives/reduce_scatter.cpp.

@@ -1,8 +1,8 @@
-// Solution of exercise C7: An all_reduce of your own.
+// Solution of exercise C7: Your own all_reduce.
 //
-// The ranks stand in a ring, and each speaks to its neighbours alone. Parts of the numbers travel
-// around twice: the first way adds them up, the second way brings the sums to everybody. NCCL does
-// an all_reduce like that. The first way is there.
+// The ranks form a ring, and each talks to its neighbours only. Parts of the numbers travel around
+// twice. The first round adds them up, the second round brings the sums to every rank. NCCL does an
+// all_reduce like this. The first round is already there.
 //
 // Run it: ./workbook run c7 --world 3 --solution
 // Made by ./workbook render from checker/chapters/collectives/ring.cpp.

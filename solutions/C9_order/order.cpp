@@ -1,7 +1,7 @@
 // Solution of exercise C9: A deadlock: two orders.
 //
-// The ranks need a sum, and the numbers of rank 0. The program stands still, with two ranks or
-// more. Run it, then let the checker say who waits where.
+// The ranks need a sum, and the numbers of rank 0. With two or more ranks the program stalls. Run
+// it, then let the checker tell you who waits where.
 //
 // Run it: ./workbook check c9 --solution
 // Made by ./workbook render from checker/chapters/collectives/order.cpp.

@@ -1,8 +1,7 @@
 // Step 01: One process trains on one device.
 //
-// A serial trainer, complete and correct: options, data, model, loops, save. There is nothing to do
-// in it but to run it and to read it once from top to bottom. It keeps one device busy, however
-// many the machine has.
+// A serial trainer, complete and correct: options, data, model, loops, save. Run it, and read it
+// once from top to bottom. It uses one device, even if the machine has more.
 //
 // Run it: ./workbook run 01
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.

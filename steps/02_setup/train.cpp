@@ -1,7 +1,7 @@
 // Step 02: Several processes find each other.
 //
-// The same program is started once per device; each copy is a rank. After this step the ranks know
-// each other and each has a device of its own. They still all do the same work.
+// The same program runs once per device. Each copy is a rank. After this step the ranks know each
+// other, and each has its own device. They still all do the same work.
 //
 // Run it: ./workbook run 02 --world 2
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
@@ -13,11 +13,11 @@
 #include "tasks/task.hpp"
 
 // TODO 1: Include distributed_utils.
-//   The program must know the library distributed_utils here: include its one header, and open its
-//   namespace below it.
+//   Make the library distributed_utils known here. Include its one header, and open its namespace
+//   below.
 //
-//   PyTorch's C++ API lacks what a distributed trainer needs, such as DistributedSampler and
-//   DistributedDataParallel. This library has it, under the names that Python uses.
+//   PyTorch's C++ API lacks DistributedSampler, DistributedDataParallel and more. This library has
+//   them, under the names that Python uses.
 //
 //   Expect no difference yet: the program compiles and trains as before.
 namespace data = torch::data;
@@ -68,22 +68,21 @@ int main(int argc, char** argv) try {
   tasks::apply(options);
 
   // TODO 2: Remove the hand-picked device.
-  //   No rank may pick a device for itself any longer: take away the statement below that declares
-  //   `device`. Do TODO 3 in the same go: in between, the program does not compile.
+  //   No rank may pick its own device. Remove the statement below that declares `device`. Then do
+  //   TODO 3 at once: in between, the program does not compile.
   //
-  //   The statement is right for one process and wrong for four. Every rank would run the same line
-  //   and pick the same first GPU, which then does all the work while the others idle. Which device
-  //   is whose is for setup() to say (TODO 3).
+  //   The statement is right for one process and wrong for four. Every rank would run it and pick
+  //   the same first GPU. That GPU would do all the work while the others idle. setup() gives each
+  //   rank its device (TODO 3).
   // TODO 3: Call setup().
-  //   Here the process must join the others, and learn who it is among them and which device is its
-  //   own. setup() does both. It takes the backend and the device that the user chose, both in
-  //   `options`, and returns a World.
+  //   Call setup() here. It joins this process with the others and tells it its rank and its
+  //   device. Pass the backend and the device that the user chose, both in `options`. setup()
+  //   returns a World.
   //
-  //   It connects this process with the others to a process group. `rank` counts from 0 to
-  //   world_size - 1 over all nodes, `local_rank` within one node. `device` takes the place of what
-  //   TODO 2 removed.
+  //   The processes form a process group. `rank` counts from 0 to world_size - 1 over all nodes,
+  //   `local_rank` within one node. `device` replaces the one that TODO 2 removed.
   //
-  //   Expect every line twice with --world 2: there are two ranks, and each still does all the
+  //   Expect every line twice with --world 2. There are two ranks, and each still does all the
   //   work.
   const torch::Device device = options.device.value_or(
       torch::Device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU));

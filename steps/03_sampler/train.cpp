@@ -1,7 +1,7 @@
 // Step 03: Each rank gets its share of the data.
 //
-// The ranks know each other, but every one of them still works through all the data. After this
-// step each rank sees a part of its own, and an epoch takes fewer steps the more ranks there are.
+// The ranks know each other, but each one still works through all the data. After this step each
+// rank sees its own part of the data. With more ranks an epoch takes fewer steps.
 //
 // Run it: ./workbook run 03 --world 2
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
@@ -72,46 +72,44 @@ int main(int argc, char** argv) try {
   const auto test_set = task->dataset("test");
 
   // TODO 4: Make a DistributedSampler for each split.
-  //   Three samplers must stand here, one for each split: train_sampler, valid_sampler and
-  //   test_sampler.
+  //   Make three samplers here, one for each split: train_sampler, valid_sampler and test_sampler.
   //
-  //   A sampler decides which samples a rank sees. A DistributedSampler deals them out like cards:
-  //   of W ranks, rank r takes the r-th, the (r+W)-th, the (r+2W)-th, and no two ranks hold the
+  //   A sampler decides which samples a rank sees. A DistributedSampler deals them out like cards.
+  //   With W ranks, rank r takes the r-th, the (r+W)-th, the (r+2W)-th, and no two ranks hold the
   //   same card.
   //
-  //   The training sampler shuffles by the seed of the options. It drops what would make the ranks'
-  //   numbers of samples unequal, so that all take equally many steps. The other two need not
-  //   shuffle, and do not pad, so that every sample counts exactly once even where the ranks cannot
-  //   share evenly.
+  //   The training sampler shuffles with the seed of the options. It drops the last few samples if
+  //   the ranks cannot share them evenly, so that all ranks take the same number of steps. The
+  //   other two neither shuffle nor pad, so that every sample counts exactly once.
   //
-  //   Expect no difference yet: the loaders do not use the samplers before TODO 5, 6 and 7.
+  //   Expect no difference yet. The loaders use the samplers from TODO 5, 6 and 7 on.
 
   // Training drops what does not fill a batch, so that every step averages over equally many.
   const auto train_batches = data::DataLoaderOptions(options.batch_size).drop_last(true);
   const auto batches = data::DataLoaderOptions(options.batch_size);
   // TODO 5: Deal out the training data.
-  //   The training loader must draw from train_sampler, and no longer from a RandomSampler.
+  //   Let the training loader draw from train_sampler instead of a RandomSampler.
   //
-  //   A RandomSampler draws from all of the data on every rank, so that two ranks do the same work
-  //   twice. The shuffling is not lost: the DistributedSampler does it now, the same way on all
+  //   A RandomSampler draws from all of the data on every rank, so two ranks do the same work
+  //   twice. You do not lose the shuffling. The DistributedSampler does it now, the same way on all
   //   ranks.
   //
-  //   Expect half as many steps in an epoch with --world 2, and two training losses that differ a
-  //   little, each of its own half.
+  //   Expect half as many steps per epoch with --world 2. The two training losses differ a little,
+  //   because each covers its own half.
   auto train_loader = data::make_data_loader(
       train_set, data::samplers::RandomSampler(*train_set.size()), train_batches);
   // TODO 6: Deal out the validation data.
-  //   The validation loader must draw from valid_sampler, and no longer from a SequentialSampler.
+  //   Let the validation loader draw from valid_sampler instead of a SequentialSampler.
   //
-  //   Evaluation takes time as well, and it shares out just as training does: W ranks need a W-th
-  //   of the time.
+  //   Evaluation takes time too, and ranks can share it like training. W ranks need a W-th of the
+  //   time.
   //
-  //   Expect the ranks to report different validation losses from here on, each that of its own
-  //   share. Step 05 mends that.
+  //   Expect the ranks to report different validation losses from now on, because each covers its
+  //   own share. Step 05 fixes that.
   auto valid_loader = data::make_data_loader(
       valid_set, data::samplers::SequentialSampler(*valid_set.size()), batches);
   // TODO 7: Deal out the test data.
-  //   The test loader must draw from test_sampler, for the same reason as in TODO 6.
+  //   Let the test loader draw from test_sampler, for the same reason as in TODO 6.
   //
   //   Expect the test to take half as long with --world 2, and its loss to differ from rank to
   //   rank.

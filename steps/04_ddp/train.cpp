@@ -1,8 +1,7 @@
 // Step 04: The ranks train one model.
 //
-// Each rank has its share of the data, but also a model of its own that the others never hear of.
-// After this step all ranks train one model together, and see the data in a new order in every
-// epoch.
+// Each rank has its share of the data, but it still trains its own model. After this step all ranks
+// train one model together, and see the data in a new order in every epoch.
 //
 // Run it: ./workbook run 04 --world 2
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
@@ -87,18 +86,18 @@ int main(int argc, char** argv) try {
   const auto module = task->make_model();
   module->to(device);
   // TODO 8: Wrap the model in DistributedDataParallel.
-  //   `model` must become one model that all ranks train together: a DistributedDataParallel that
+  //   Turn `model` into one model that all ranks train together: a DistributedDataParallel that
   //   wraps `module`.
   //
-  //   So far every rank trains a model of its own on its own share. The wrapper copies the weights
-  //   of rank 0 to all ranks at the start. It averages the gradients over the ranks in every
-  //   backward(), while the rest of that backward() is still running. Equal weights and equal
-  //   gradients stay equal.
+  //   So far every rank trains its own model on its own share. The wrapper copies rank 0's weights
+  //   to all ranks at the start. In every backward() it averages the gradients over the ranks,
+  //   while the rest of backward() still runs. With equal weights and equal gradients, the weights
+  //   stay equal.
   //
-  //   The order is Python's: first to the device, then wrapped, then the optimizer on the
-  //   parameters of `model`. All of the code below goes on to use `model`.
+  //   The order is Python's. First move the module to the device, then wrap it, then make the
+  //   optimizer from the wrapped model's parameters. All code below keeps using `model`.
   //
-  //   Expect with --world 2 losses close to those of one rank with twice the batch size.
+  //   With --world 2, expect losses close to those of one rank with twice the batch size.
   const auto model = module;
   const auto optimizer = task->make_optimizer(model->parameters());
 
@@ -107,13 +106,14 @@ int main(int argc, char** argv) try {
   tasks::Score best;
   for (int64_t epoch = 0; epoch < options.epochs && !progress.finished(); ++epoch) {
     // TODO 9: Tell the sampler which epoch it is.
-    //   At the start of every epoch train_sampler must know which epoch it is.
+    //   Tell train_sampler the number of the epoch, at the start of every epoch.
     //
-    //   The sampler shuffles by its seed and the number of the epoch, so that all ranks arrive at
-    //   the same order without talking to each other. If nobody tells it the epoch, it deals out
-    //   the same order, in the same batches, every time.
+    //   The sampler shuffles with its seed and the epoch's number, so all ranks get the same order
+    //   without communication. If nobody tells it the epoch, it repeats the same order, in the same
+    //   batches, every time.
     //
-    //   Expect nothing to see after one epoch; after several (-- --epochs 3) a slightly lower loss.
+    //   Expect no difference after one epoch, and a slightly lower loss after several (-- --epochs
+    //   3).
     const auto trained =
         train(*task, model, *train_loader, *optimizer, *schedule, device, progress);
     const auto valid = evaluate(*task, model, *valid_loader, device);

@@ -1,7 +1,7 @@
-// Step 05: The reported loss is everybody's.
+// Step 05: The reported loss covers all ranks.
 //
-// The ranks train one model, but each reports the loss of its own share, so that the numbers differ
-// from rank to rank. After this step every rank knows the loss over all the data.
+// The ranks train one model, but each reports the loss of its own share, so the numbers differ.
+// After this step every rank knows the loss over all the data.
 //
 // Run it: ./workbook run 05 --world 2
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
@@ -44,13 +44,13 @@ tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& opt
     if (!progress.step(loss)) break;
   }
   // TODO 10: Average the loss over all ranks.
-  //   From here on `totals` must hold, on every rank, the sums over all ranks.
+  //   Make `totals` the sums over all ranks, on every rank.
   //
-  //   Until now it holds this rank's sum of losses and its number of targets, and task.score
-  //   divides them. With the sums of all ranks that is the mean over all the data. An average of
-  //   the ranks' averages would be wrong where one rank has more samples than another.
+  //   So far it holds this rank's sum of losses and this rank's number of targets. task.score
+  //   divides the two. With the sums over all ranks, the result is the mean over all the data. An
+  //   average of the ranks' averages would be wrong if one rank has more samples than another.
   //
-  //   Every rank must get here, and equally often: a collective waits for all of them. A rank that
+  //   Every rank must get here, and equally often. A collective waits for all ranks, so a rank that
   //   skips it leaves the others waiting.
   //
   //   Expect all ranks to report the same losses.
@@ -67,7 +67,7 @@ tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch:
     const auto output = model->forward(input);
     totals += task.loss(output, target).totals();
   }
-  // TODO 10, here too: add up the totals of the evaluation in the same way.
+  // TODO 10, here too: add up the evaluation's totals in the same way.
   return task.score(totals);
 }
 

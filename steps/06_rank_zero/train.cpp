@@ -1,7 +1,7 @@
 // Step 06: One rank speaks, one rank writes.
 //
-// All ranks now print the same lines and write the same files over each other. After this step rank
-// 0 alone does both, and all ranks leave together. This is the finished trainer.
+// All ranks now print the same lines, and overwrite each other's files. After this step only rank 0
+// prints and writes, and all ranks leave together. This is the finished trainer.
 //
 // Run it: ./workbook run 06 --world 2
 // Made by ./workbook render from checker/chapters/data_parallel/train.cpp; it is yours now.
@@ -101,26 +101,26 @@ int main(int argc, char** argv) try {
     // This tells the checker and the monitor; it prints nothing.
     progress.report(trained, valid);
     // TODO 11: Print on rank 0 only.
-    //   Only rank 0 may print. distributed_utils has a function that prints there alone.
+    //   Let only rank 0 print. distributed_utils has a function for that.
     //
-    //   All ranks know the same losses now, so one of them is enough to say them. With a thousand
-    //   ranks each line would come a thousand times, in any order.
+    //   All ranks know the same losses now, so one rank is enough to print them. With a thousand
+    //   ranks each line would appear a thousand times, in any order.
     //
-    //   Expect every line once, whatever --world says.
+    //   Expect every line once, for any --world.
     fmt::println("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options.epochs,
                  task->format(trained), task->format(valid));
     if (valid < best) {
       best = valid;
       // TODO 12: Save on rank 0 only.
-      //   Only rank 0 may write the model, and the file must be whole at any moment:
+      //   Let only rank 0 write the model, and keep the file complete at any moment. Write
       //   model-best.safetensors instead of model-best.pt.
       //
-      //   All ranks hold the same weights. If all of them write the same file at once, it may end
-      //   up as a mixture, and on a shared file system it is slow as well.
+      //   All ranks hold the same weights. If all of them write the same file at once, the file may
+      //   become a mixture. On a shared file system it is also slow.
       //
       //   distributed_utils has a function for it. It writes to another name first and renames the
-      //   file when it is complete. So a job that ends while it saves leaves the previous model
-      //   whole. The format is safetensors, which Python reads too.
+      //   file when it is complete. So if a job ends while it saves, the previous model is still
+      //   complete. The format is safetensors, which Python reads too.
       //
       //   Expect model-best.safetensors and model-final.safetensors in the output folder.
       torch::save(model, options.output / "model-best.pt");
@@ -135,13 +135,12 @@ int main(int argc, char** argv) try {
   // TODO 12, here too: the final model.
   torch::save(model, options.output / "model-final.pt");
   // TODO 13: Leave together.
-  //   As the last thing that they do, all ranks must leave the process group together.
+  //   Let all ranks leave the process group together, as the last thing they do.
   //
-  //   Leaving waits for what is still under way, closes the connections to the other ranks and
-  //   frees what the backend holds on the GPU. A rank that just vanishes may look like a crash to
-  //   the others.
+  //   The call waits for pending work, closes the connections to the other ranks and frees the
+  //   backend's GPU memory. A rank that just disappears may look like a crash to the others.
   //
-  //   Expect no difference on a good day. On GPUs, NCCL no longer warns about a group left open.
+  //   Expect no visible difference on CPUs. On GPUs, NCCL no longer warns about an open group.
   return 0;
 } catch (const std::exception& error) {
   return tasks::report(error);

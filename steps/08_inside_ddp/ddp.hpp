@@ -1,7 +1,7 @@
 // Step 08: DistributedDataParallel from the inside.
 //
-// The finished trainer again, but its DistributedDataParallel is yours to write: DataParallel in
-// ddp.hpp. Begin with what is right and slow. At the end gradients travel in buckets while
+// The finished trainer again, but you write its DistributedDataParallel yourself: DataParallel in
+// ddp.hpp. Begin with a correct and slow version. At the end gradients travel in buckets while
 // backward() still computes.
 //
 // Run it: ./workbook run 08 --world 2
@@ -38,48 +38,49 @@ class DataParallel {
  public:
   explicit DataParallel(torch::nn::Module& module) {
     // TODO 18: Start from the same model.
-    //   Give all ranks the parameters and the buffers of rank 0, here, before anybody trains.
+    //   Give all ranks the parameters and the buffers of rank 0, here, before training.
     //
-    //   Each rank has drawn weights of its own. Averages of gradients never bring them together:
-    //   equal steps from different places end in different places. Buffers are what a model keeps
-    //   but no gradient changes, such as BatchNorm's running means.
+    //   Each rank has drawn its own weights. Averaged gradients never make them equal: equal steps
+    //   from different places end in different places. A model also keeps buffers, which no
+    //   gradient changes. BatchNorm's running means are an example.
     //
     //   module.parameters() and module.buffers() list the tensors. Every rank must send or receive
     //   each of them, in the same order.
     //
-    //   Expect no difference with one rank. With two, ./workbook check no longer says that the
-    //   ranks start from different parameters.
+    //   Expect no difference with one rank. With two ranks, ./workbook check no longer says that
+    //   the ranks start from different parameters.
     // TODO 21: Fill buckets.
-    //   Let several gradients travel together, in buckets of about as many bytes as bucket_bytes()
-    //   says. Three places change.
+    //   Let several gradients travel together, in buckets of about bucket_bytes() bytes. Three
+    //   places change.
     //
-    //   Here, put the parameters into buckets_. backward() comes to the last parameters first: so
+    //   Here, put the parameters into buckets_. backward() reaches the last parameters first, so
     //   begin with the last one. Then buckets fill one after the other, and the first message
-    //   starts soonest. A parameter that no longer fits begins the next bucket. One that is larger
-    //   than a bucket has a bucket of its own. Every parameter is in exactly one bucket.
+    //   starts soonest. A parameter that no longer fits starts the next bucket. A parameter that is
+    //   larger than a bucket gets its own. Every parameter is in exactly one bucket.
     //
-    //   average() then copies the bucket's gradients in a row into bucket.gradients, one tensor,
-    //   and sends that. finish() copies the averages back, each to the gradient that it belongs to.
+    //   average() then copies the bucket's gradients one after the other into one tensor,
+    //   bucket.gradients, and sends that. finish() copies the averages back, each into the gradient
+    //   that it belongs to.
     //
     //   Expect the same losses, and fewer messages in ./workbook monitor.
     for (const auto& parameter : module.parameters()) {
       buckets_.emplace_back().parameters.push_back(parameter);
     }
     // TODO 20: Send gradients while backward() computes.
-    //   Start a bucket's message as soon as its gradients are there, while backward() still
+    //   Start a bucket's message as soon as its gradients are ready, while backward() still
     //   computes others. Three places change.
     //
-    //   Here, register a hook on each parameter. backward() calls it each time that it has added to
-    //   the parameter's gradient:
+    //   Here, register a hook on each parameter. backward() calls the hook each time it has added
+    //   to the parameter's gradient:
     //
     //     register_post_accumulate_grad_hook(parameter, [...](const torch::Tensor&) {...});
     //
-    //   The hook counts in bucket.ready. Once all gradients of the bucket are there, it calls
+    //   The hook counts in bucket.ready. Once all gradients of the bucket are ready, it calls
     //   average(). average() must no longer wait: it starts the message and keeps its Work in
-    //   bucket.work. finish() waits for it, before the optimizer reads the gradients.
+    //   bucket.work. finish() waits for that Work, before the optimizer reads the gradients.
     //
-    //   All ranks run the same backward(), so their hooks run in the same order. A hook that only
-    //   some ranks have would leave the others waiting.
+    //   All ranks run the same backward(), so their hooks run in the same order. If only some ranks
+    //   had a hook, the others would wait.
     //
     //   Expect the same losses. ./workbook monitor shows messages inside the backward phase.
   }
@@ -101,17 +102,17 @@ class DataParallel {
   // Makes a bucket's gradients the means over all ranks.
   void average(Bucket& bucket) {
     // TODO 19: Average the gradients.
-    //   Make the gradients of this bucket the means over all ranks.
+    //   Average the gradients of this bucket over all ranks.
     //
     //   finish() calls average() for every bucket, after backward() and before the optimizer's
     //   step. So far each bucket holds one parameter. The gradient of a parameter is
-    //   parameter.grad(), and the optimizer reads that tensor: change its values, do not make
-    //   another one.
+    //   parameter.grad(). The optimizer reads that tensor, so change its values and do not make
+    //   another tensor.
     //
     //   This is the slow way. Nothing travels while backward() computes, and nothing computes while
     //   gradients travel. The next two TODOs change that.
     //
-    //   Expect with --world 2 losses close to those of one rank with twice the batch size.
+    //   With --world 2, expect losses close to those of one rank with twice the batch size.
   }
 
   std::vector<Bucket> buckets_;

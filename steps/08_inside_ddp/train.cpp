@@ -1,7 +1,7 @@
 // Step 08: DistributedDataParallel from the inside.
 //
-// The finished trainer again, but its DistributedDataParallel is yours to write: DataParallel in
-// ddp.hpp. Begin with what is right and slow. At the end gradients travel in buckets while
+// The finished trainer again, but you write its DistributedDataParallel yourself: DataParallel in
+// ddp.hpp. Begin with a correct and slow version. At the end gradients travel in buckets while
 // backward() still computes.
 //
 // Run it: ./workbook run 08 --world 2

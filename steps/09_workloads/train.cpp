@@ -1,7 +1,7 @@
 // Step 09: Other data, other models.
 //
-// The finished trainer trains images, summaries and weather as well: --task names them. These tasks
-// show four things that the language model hid. After this step the trainer is right for all of
+// The finished trainer also trains images, summaries and weather: --task selects one. These tasks
+// show four problems that the language model hid. After this step the trainer is right for all of
 // them.
 //
 // Run it: ./workbook run 09 --world 2 -- --task signals
@@ -28,17 +28,17 @@ tasks::Loss train_step(const tasks::Task& task, auto& model, auto& optimizer, Gr
   const auto output = model->forward(input);
   const auto loss = task.loss(output, target);
   // TODO 24: Average over targets, not over ranks.
-  //   The gradient must be that of the mean over all targets of all ranks.
+  //   Make the gradient that of the mean loss over all targets of all ranks.
   //
-  //   A target is what the loss is computed for: a word of a summary, say. Texts are unequally
-  //   long, so the ranks' batches have unequally many targets. loss.mean() divides by this rank's
-  //   number, and DistributedDataParallel averages over ranks. So a target in a short text counts
-  //   more than one in a long text.
+  //   A target is one item that the loss counts, for example a word of a summary. Texts have
+  //   different lengths, so the ranks' batches have different numbers of targets. loss.mean()
+  //   divides by this rank's number, and DistributedDataParallel averages over ranks. So a target
+  //   in a short text counts more than one in a long text.
   //
   //   Divide the sum of the batch's losses by the mean number of targets of all ranks instead.
   //
-  //   Expect no change for tasks whose samples have equally many targets, such as the language
-  //   model.
+  //   Expect no change for tasks where all samples have the same number of targets, such as the
+  //   language model.
   scaler.scale(loss.mean()).backward();
   scaler.step(optimizer);
   scaler.update();
@@ -85,14 +85,15 @@ int main(int argc, char** argv) try {
   const auto [rank, local_rank, world_size, device] =
       setup({.backend = options.backend, .device = options.device});
 
-  // TODO 22: Prepare data once a node.
-  //   On each node one rank must prepare the data before the others look for them.
+  // TODO 22: Prepare data once per node.
+  //   On each node, let one rank prepare the data before the other ranks look for it.
   //
-  //   make_task of images, summaries and weather draws its data, or unpacks them, into a folder of
-  //   the node, unless they are there. Now all ranks find nothing and all prepare the same files.
+  //   make_task of images, summaries and weather creates or unpacks its data in a folder of the
+  //   node, unless it is already there. So far all ranks find nothing, and all prepare the same
+  //   files.
   //
-  //   distributed_utils has rank0_first. It lets the first rank of each node do some work, and when
-  //   these are ready, all other ranks. It returns what the work returned.
+  //   distributed_utils has rank0_first. It lets the first rank of each node do some work. When
+  //   these ranks are done, all other ranks do the same work. It returns what the work returned.
   //
   //   Expect the same losses. Delete the folder ~/.cache/worldsize to see who prepares the data.
   const auto task = tasks::make_task(options);
@@ -118,11 +119,11 @@ int main(int argc, char** argv) try {
   const auto model =
       DistributedDataParallel(module, {.bucket_indices = checkpoints.bucket_indices()});
   // TODO 25: Scale the learning rate.
-  //   The learning rate must grow with the square root of the world size.
+  //   Let the learning rate grow with the square root of the world size.
   //
   //   More ranks make a larger batch. Its gradient is less noisy, so steps may be larger. There are
-  //   fewer of them as well. make_optimizer takes a learning_rate_factor, by which the schedule
-  //   multiplies the rate of every step.
+  //   also fewer steps. make_optimizer takes a learning_rate_factor. The schedule multiplies the
+  //   rate of every step by it.
   //
   //   Expect no change with one rank. With two ranks the rates in ./workbook monitor are 1.41 times
   //   as large.
@@ -143,12 +144,12 @@ int main(int argc, char** argv) try {
     const auto trained = train(*task, model, *train_loader, *optimizer, scaler, *schedule, device,
                                progress, checkpoints);
     // TODO 23: Evaluate with the same buffers everywhere.
-    //   After each training epoch, before the evaluation, all ranks must have the same buffers.
+    //   Give all ranks the same buffers, after each training epoch and before the evaluation.
     //
-    //   BatchNorm keeps a running mean and variance of what it saw in training. These are buffers,
-    //   not parameters: no gradient changes them. Each rank sees its own batches, so its buffers
-    //   differ from the others'. Then each rank evaluates another model, and the saved one is only
-    //   rank 0's.
+    //   BatchNorm keeps a running mean and variance of its inputs in training. These are buffers,
+    //   not parameters: no gradient changes them. Each rank sees its own batches, so the ranks'
+    //   buffers differ. Then each rank evaluates a different model, and the saved model is rank
+    //   0's.
     //
     //   Expect a validation loss that changes a little, with --task images or --task signals.
     const auto valid = evaluate(*task, model, *valid_loader, device);

@@ -1,7 +1,6 @@
 // Exercise C10: A deadlock: only rank 0.
 //
-// Only rank 0 needs the sum, so only rank 0 asks for it. The program stands still, or ends with an
-// error.
+// Only rank 0 needs the sum, so only rank 0 asks for it. The program stalls, or ends with an error.
 //
 // Run it: ./workbook check c10
 // Made by ./workbook render from checker/chapters/collectives/condition.cpp; it is yours now.
@@ -23,10 +22,10 @@ int main() try {
   // TODO C10: Let all ranks take part.
   //   Repair the program, so that rank 0 shows the sum.
   //
-  //   A collective needs all ranks of its group, also those that do not need the result. Only what
-  //   is done with the result may stand under if (rank == 0).
+  //   A collective needs all ranks of its group, even those that do not need the result. Only the
+  //   use of the result may be inside if (rank == 0).
   //
-  //   Expect rank 0 to show the sum, the others nothing, and all to end.
+  //   Expect rank 0 to show the sum, the others to show nothing, and all ranks to end.
   if (rank == 0) {
     all_reduce(sum);
     show("sum", sum);

@@ -1,7 +1,7 @@
-// Exercise C11: A deadlock: all listen.
+// Exercise C11: A deadlock: all receive.
 //
-// The ranks stand in a ring. Each gives its numbers to its right neighbour and gets those of its
-// left one. The program stands still.
+// The ranks form a ring. Each sends its numbers to its right neighbour and receives those of its
+// left one. The program stalls.
 //
 // Run it: ./workbook check c11
 // Made by ./workbook render from checker/chapters/collectives/messages.cpp; it is yours now.
@@ -23,12 +23,12 @@ int main() try {
   const auto numbers = my_numbers(4);
   const auto received = torch::empty_like(numbers);
 
-  // TODO C11: Let somebody speak.
+  // TODO C11: Let every rank send while it receives.
   //   Repair the program, so that every rank gets the numbers of its left neighbour.
   //
-  //   recv returns once the numbers have come. Here every rank waits for its left neighbour before
-  //   it sends itself, so nobody ever sends. Turned around, with send first, it depends: send may
-  //   wait until the receiver takes the numbers.
+  //   recv returns once the numbers have arrived. Here every rank waits for its left neighbour
+  //   before it sends, so no rank ever sends. With send first it may still hang: send may wait
+  //   until the receiver takes the numbers.
   //
   //   Expect each rank to show the numbers of its left neighbour, at any world size from 2.
   recv(received, left);

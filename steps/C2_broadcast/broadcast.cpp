@@ -1,7 +1,7 @@
 // Exercise C2: From one to all.
 //
-// Each rank has numbers of its own. In the end all ranks are to have those of rank 0, as all ranks
-// start training from the same parameters.
+// Each rank has its own numbers. At the end all ranks must have rank 0's, just as all ranks start
+// training from the same parameters.
 //
 // Run it: ./workbook run c2 --world 3
 // Made by ./workbook render from checker/chapters/collectives/broadcast.cpp; it is yours now.
@@ -21,10 +21,10 @@ int main() try {
   auto numbers = my_numbers(4);
 
   // TODO C2: Give rank 0's numbers to all ranks.
-  //   Make numbers the same on all ranks: those of rank 0.
+  //   Copy rank 0's numbers to all ranks.
   //
-  //   One collective copies a tensor from one rank over those of all others, in place. All ranks
-  //   call it: rank 0 gives, the others get. They name the rank that gives.
+  //   One collective copies one rank's tensor over the tensors of all others, in place. All ranks
+  //   call it, and all name the rank that sends. Rank 0 sends, the others receive.
   //
   //   Expect all ranks to show the same numbers in the end.
 

@@ -1,7 +1,6 @@
 // Exercise C3: From all to one.
 //
-// Each rank has numbers of its own. Rank 0 alone needs their sum, as the rank that prints a loss
-// does.
+// Each rank has its own numbers. Only rank 0 needs their sum, like a rank that prints the loss.
 //
 // Run it: ./workbook run c3 --world 3
 // Made by ./workbook render from checker/chapters/collectives/reduce.cpp; it is yours now.
@@ -21,10 +20,10 @@ int main() try {
   auto sum = my_numbers(4);
 
   // TODO C3: Add up on rank 0.
-  //   Make sum, on rank 0, the sum of all ranks' numbers.
+  //   On rank 0, make sum the sum of all ranks' numbers.
   //
-  //   Only rank 0 needs it. So no other rank is to receive anything that it does not pass on to
-  //   rank 0: do without all_reduce and all_gather, which bring the result to everybody.
+  //   Only rank 0 needs it. So do not use all_reduce and all_gather, which send the result to every
+  //   rank.
   //
   //   Expect rank 0 to show the sum. The other ranks show nothing.
 

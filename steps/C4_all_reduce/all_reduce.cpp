@@ -1,7 +1,7 @@
 // Exercise C4: From all to all.
 //
-// Each rank has numbers of its own, and all ranks need their mean. That is how data parallel
-// training averages gradients.
+// Each rank has its own numbers, and all ranks need their mean. Data parallel training averages
+// gradients like this.
 //
 // Run it: ./workbook run c4 --world 3
 // Made by ./workbook render from checker/chapters/collectives/all_reduce.cpp; it is yours now.
@@ -21,11 +21,10 @@ int main() try {
   auto mean = my_numbers(4);
 
   // TODO C4: Average over all ranks.
-  //   Make mean, on every rank, the mean of all ranks' numbers, element by element.
+  //   On every rank, make mean the mean of all ranks' numbers, element by element.
   //
   //   One collective reduces the tensors of all ranks and gives the result to all of them, in
-  //   place. Do without all_gather: with a thousand ranks nobody has the memory for the numbers of
-  //   all.
+  //   place. Do not use all_gather: with a thousand ranks, no rank has the memory for all numbers.
   //
   //   Expect all ranks to show the same mean, at any world size.
 

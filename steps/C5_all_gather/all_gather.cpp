@@ -1,7 +1,7 @@
-// Exercise C5: Everybody has everything.
+// Exercise C5: Every rank has everything.
 //
-// Each rank has numbers of its own. In the end each rank has those of all ranks, side by side and
-// in the order of the ranks: nothing is added up.
+// Each rank has its own numbers. At the end each rank has the numbers of all ranks, side by side
+// and in rank order. Nothing adds them up.
 //
 // Run it: ./workbook run c5 --world 3
 // Made by ./workbook render from checker/chapters/collectives/all_gather.cpp; it is yours now.
@@ -21,10 +21,9 @@ int main() try {
   const auto numbers = my_numbers(4);
 
   // TODO C5: Collect the numbers of all ranks.
-  //   Make all, on every rank, a tensor of the shape [world size, 4]: row r holds the numbers of
-  //   rank r.
+  //   On every rank, make all a tensor of shape [world size, 4]. Row r holds the numbers of rank r.
   //
-  //   One collective stacks the tensors of all ranks in the order of the ranks.
+  //   One collective stacks the tensors of all ranks in rank order.
   //
   //   Expect all ranks to show the same numbers: those of rank 0 first, then those of rank 1, and
   //   so on.

@@ -1,8 +1,8 @@
-// Exercise C7: An all_reduce of your own.
+// Exercise C7: Your own all_reduce.
 //
-// The ranks stand in a ring, and each speaks to its neighbours alone. Parts of the numbers travel
-// around twice: the first way adds them up, the second way brings the sums to everybody. NCCL does
-// an all_reduce like that. The first way is there.
+// The ranks form a ring, and each talks to its neighbours only. Parts of the numbers travel around
+// twice. The first round adds them up, the second round brings the sums to every rank. NCCL does an
+// all_reduce like this. The first round is already there.
 //
 // Run it: ./workbook run c7 --world 3
 // Made by ./workbook render from checker/chapters/collectives/ring.cpp; it is yours now.
@@ -41,14 +41,14 @@ int main() try {
   }
 
   // TODO C7: Send the sums around the ring.
-  //   Let the parts go around a second time, so that every rank gets all sums.
+  //   Send the parts around the ring a second time, so that every rank gets all sums.
   //
-  //   After the first way round this rank's part rank + 1 is complete: it is the sum over all
-  //   ranks. In each of ranks - 1 steps every rank passes on the part that it completed or received
-  //   last. What it receives takes the place of its own part of that number.
+  //   After the first round this rank's part rank + 1 is complete: it is the sum over all ranks. In
+  //   each of ranks - 1 steps every rank passes on the part that it completed or received last. The
+  //   received part replaces its own part with that number.
   //
   //   pass_on(given) sends to the right and returns what came from the left. part(number) counts
-  //   around the ring: part(-1) is the last one. Do without collectives, and speak to your
+  //   around the ring: part(-1) is the last one. Do not use collectives, and talk to your
   //   neighbours only.
   //
   //   Expect all ranks to show the same sum, each after sending 2 (ranks - 1) parts.

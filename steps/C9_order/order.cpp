@@ -1,7 +1,7 @@
 // Exercise C9: A deadlock: two orders.
 //
-// The ranks need a sum, and the numbers of rank 0. The program stands still, with two ranks or
-// more. Run it, then let the checker say who waits where.
+// The ranks need a sum, and the numbers of rank 0. With two or more ranks the program stalls. Run
+// it, then let the checker tell you who waits where.
 //
 // Run it: ./workbook check c9
 // Made by ./workbook render from checker/chapters/collectives/order.cpp; it is yours now.
@@ -20,11 +20,11 @@ int main() try {
   const auto world = setup({.device = torch::kCPU});
   const auto sum = my_numbers(4), first = sum.clone();
 
-  // TODO C9: Bring the calls into one order.
-  //   Repair the program, so that every rank makes the same collectives in the same order.
+  // TODO C9: Put the calls into one order.
+  //   Repair the program, so that every rank calls the same collectives in the same order.
   //
-  //   A collective is known by its place: the first call of one rank meets the first call of the
-  //   others, whatever it is. Here a broadcast of rank 0 meets an all_reduce of the others, and all
+  //   Only the order matches collectives: the first call of one rank meets the first call of the
+  //   others, whatever it is. Here rank 0's broadcast meets the others' all_reduce, and all ranks
   //   wait.
   //
   //   Expect rank 0 to show the sum, and every rank the numbers of rank 0.

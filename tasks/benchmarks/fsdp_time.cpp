@@ -60,7 +60,7 @@ Settings take(const cxxopts::ParseResult& parsed) {
   const auto number = [&](const char* name, int64_t least = 1) {
     const auto value = parsed[name].as<int64_t>();
     if (value < least || value > (1 << 24)) {
-      throw du::Error(std::string("--") + name + " must lie between " + std::to_string(least) +
+      throw du::Error(std::string("--") + name + " must be between " + std::to_string(least) +
                       " and 16777216.");
     }
     return value;

@@ -19,7 +19,7 @@ double logits_bytes(int64_t targets, int64_t vocabulary, torch::Dtype type, bool
 /// The fewest milliseconds of a step of a language model with these parameters: the time of its
 /// products (two operations a weight forward, four backward, for each target); or, for the last
 /// layer, of its logits_bytes() where these take longer; and of the bytes that AdamW reads and
-/// writes. All else is left out.
+/// writes. Everything else is left out.
 double step_ms(const torch::nn::Module& model, int64_t targets, const tasks::Options& options,
                torch::Device device);
 

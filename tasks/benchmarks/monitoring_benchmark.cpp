@@ -1,7 +1,7 @@
 // What --monitor costs: a training step of the laptop configuration in a process that is monitored
 // against one in a process that is not, in turn (extra_us), by the clock and by the CPU time of all
-// threads, which other programs disturb less; one look at the machine, of which there are two each
-// second; and one record, of which a step writes about ten. Goal: less than 1 % of a step.
+// threads, which other programs disturb less; one look at the machine, which happens twice a
+// second; and one record, and a step writes about ten. Goal: less than 1 % of a step.
 #include "pairs.hpp"
 
 #include <sys/wait.h>

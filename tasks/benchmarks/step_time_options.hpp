@@ -21,7 +21,7 @@ struct Settings {
 };
 
 /// Takes its own arguments out of argc and argv; prints its help and ends the program for --help.
-/// Throws tasks::Error for a value that is no number.
+/// Throws tasks::Error for a value that is not a number.
 Settings take_settings(int& argc, char** argv);
 
 }  // namespace step_time

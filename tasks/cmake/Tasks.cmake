@@ -45,7 +45,7 @@ function(_task_module task template)
 endfunction()
 
 # worldsize_task_without(<task> <sentence>): in place of a task that lacks a library, a module that
-# says so, with what mends it. --help shows the sentence; --task <task> fails with it.
+# says so, with what fixes it. --help shows the sentence; --task <task> fails with it.
 function(worldsize_task_without task sentence)
   message(STATUS "${task}: ${sentence}")
   set(TASK_SENTENCE "${task} ${sentence}")

@@ -1,5 +1,5 @@
 #pragma once
-/// What a file descriptor can show.
+/// Tells what a file descriptor can show: colours, width.
 
 namespace console {
 

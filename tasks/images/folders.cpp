@@ -47,7 +47,7 @@ std::vector<Picture> pictures_in(const fs::path& split, const std::vector<std::s
     if (!fs::is_directory(folder)) continue;
     const auto found = std::ranges::find(classes, folder.filename().string());
     if (found == classes.end()) {
-      throw Error(fmt::format("{}: train has no class of this name, so nothing can learn it",
+      throw Error(fmt::format("{}: train has no class of this name, so the model cannot learn it",
                               folder.string()));
     }
     for (const auto& file : sorted_entries(folder)) {

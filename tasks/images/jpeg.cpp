@@ -50,11 +50,11 @@ at::Tensor decode_jpeg(const std::string& bytes, const std::string& name) {
   int width = 0, height = 0, subsampling = 0, colours = 0;
   if (tjDecompressHeader3(decode, data, bytes.size(), &width, &height, &subsampling, &colours) !=
       0) {
-    fail(name, fmt::format("no JPEG, or a damaged one ({})", tjGetErrorStr2(decode)));
+    fail(name, fmt::format("not a JPEG, or a damaged one ({})", tjGetErrorStr2(decode)));
   }
   if (int64_t{width} * height > kMostPixels) {
-    fail(name, fmt::format("its header says {} x {} pixels, more than {} million are not read",
-                           width, height, kMostPixels >> 20));
+    fail(name, fmt::format("its header says {} x {} pixels; the limit is {} million", width, height,
+                           kMostPixels >> 20));
   }
   auto picture = at::empty({height, width, 3}, at::kByte);
   // A file of a few bytes may ask for endless scans, each over the whole picture.

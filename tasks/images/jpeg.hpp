@@ -9,8 +9,8 @@ namespace tasks::images {
 
 /// The picture in a JPEG file: uint8 [height, width, 3], red, green and blue. The same bits on
 /// every machine with the same library. Any thread may call it. Throws Error, naming the file, for
-/// one that cannot be read, that is no JPEG or that is damaged: also where the decoder only warns,
-/// because what it then gives is half grey.
+/// one that cannot be read, that is not a JPEG or that is damaged: also where the decoder only
+/// warns, because what it then gives is half grey.
 at::Tensor read_jpeg(const std::filesystem::path& file);
 
 /// As read_jpeg of bytes; `name` is what errors call them.

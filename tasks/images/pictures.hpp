@@ -21,7 +21,7 @@ struct PicturesOptions {
 
 /// Inputs: floats [samples, 3, side, side], normalised as ImageNet's are; targets: classes, int64
 /// [samples]. What is random about a sample follows from seed, epoch and index: not from the
-/// thread, the rank or the batch. Fetching throws Error for a file that is no picture.
+/// thread, the rank or the batch. Fetching throws Error for a file that is not a picture.
 std::shared_ptr<const Dataset::Source> make_source(std::vector<Picture> pictures,
                                                    const PicturesOptions& options);
 

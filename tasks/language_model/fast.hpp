@@ -1,5 +1,5 @@
 #pragma once
-/// The parts of this task that --fast names (see tasks/options.hpp): operators of ours in place of
+/// The parts of this task that --fast names (see tasks/options.hpp): operators of ours instead of
 /// several of torch's.
 #include <string_view>
 #include <vector>

@@ -29,7 +29,7 @@ FastParts fast_parts_for(const Options& options) {
   const auto asked = [&](std::string_view part) { return options.fast.has(part); };
   if (options.products == Products::fp16 && std::ranges::any_of(fast_names(), asked)) {
     throw Error(
-        "--precision fp16 with --fast: the language model's faster parts know no fp16; leave out "
+        "--precision fp16 with --fast: the language model's fast parts do not support fp16; use "
         "one of the two");
   }
   return fast_parts(options.fast);
@@ -113,7 +113,7 @@ class LanguageModel : public Task {
 
   Loss fast_loss(const torch::Tensor& hidden, const torch::Tensor& target) const {
     const auto model = model_.lock();
-    TORCH_CHECK(model, "with --fast=loss a task's loss is that of the last model that it made");
+    TORCH_CHECK(model, "with --fast=loss, a task computes the loss of the last model it made only");
     const auto& decoder = model->decoder();
     const auto sum =
         operators::linear_cross_entropy(hidden.flatten(0, 1), decoder->weight, decoder->bias,

@@ -23,7 +23,7 @@ Settings Settings::from(const Config& config) {
       .weight_decay = config.real("weight_decay", 0, 1e3),
   };
   if (settings.width % settings.heads != 0) {
-    throw Error(fmt::format("{}: {} is no multiple of the {} heads", config.find("width")->where,
+    throw Error(fmt::format("{}: {} is not a multiple of the {} heads", config.find("width")->where,
                             settings.width, settings.heads));
   }
   return settings;

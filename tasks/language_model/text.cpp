@@ -39,14 +39,14 @@ void check_text(const std::string& bytes, const fs::path& file) {
   const auto [result, offset] = check_utf8(bytes);
   if (result == Utf8::invalid) {
     throw Error(
-        fmt::format("{}: byte {} is no UTF-8 text; --data needs plain text, not archives or "
-                    "tables, with words separated by blanks",
+        fmt::format("{}: byte {} is not UTF-8 text; --data needs plain text with words separated "
+                    "by blanks, not archives or tables",
                     file.string(), offset));
   }
   if (result == Utf8::cut_off || (!bytes.empty() && bytes.back() != '\n')) {
     throw Error(
-        fmt::format("{}: ends in the middle of a {}, as a file that was cut off does; copy "
-                    "it again, or end its last line if it is whole",
+        fmt::format("{}: ends in the middle of a {}, so it may be cut off; copy it again, or end "
+                    "its last line if it is complete",
                     file.string(), result == Utf8::cut_off ? "character" : "line"));
   }
 }
@@ -82,7 +82,7 @@ std::vector<std::string> read_words(const fs::path& file) {
 
 Text read_text(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
-    throw Error(fmt::format("--data: {} is no folder", folder.string()));
+    throw Error(fmt::format("--data: {} is not a folder", folder.string()));
   }
   for (const auto& [train, validation, test] : layouts) {
     const auto there = [&](const char* name) { return fs::exists(folder / name); };

@@ -1,5 +1,5 @@
 #pragma once
-/// Telling text from what is none.
+/// Checks whether bytes are UTF-8 text.
 #include <cstddef>
 #include <string_view>
 

@@ -17,7 +17,7 @@ at::Tensor make_column_sums(int64_t rows, const at::Tensor& logits);
 
 /// The losses of the rows of `logits` ([rows, columns], contiguous), wide; 0 for ignored targets.
 /// With options.gradient the logits become the gradient of the losses' sum, and its columns' sums
-/// are added to `column_sums`. Throws c10::Error for a target that is no column, on CPUs; a GPU
+/// are added to `column_sums`. Throws c10::Error for a target that is not a column, on CPUs; a GPU
 /// stops with a message.
 at::Tensor cross_entropy_rows(const at::Tensor& logits, const at::Tensor& target,
                               const at::Tensor& column_sums, const RowsOptions& options);

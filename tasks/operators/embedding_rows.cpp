@@ -97,8 +97,8 @@ at::Tensor EmbeddingRows::mean(const at::Tensor& gradient, const at::Tensor& ind
                                int64_t words) const {
   if (indices.numel() > most_) {
     throw Error(
-        fmt::format("the embedding got {} words at once, of {} that ranks have room for. "
-                    "Fix: no larger batches than --batch-size, or --fast without embedding.",
+        fmt::format("the embedding got {} words at once, but ranks have room for {}. Fix: use "
+                    "batches of at most --batch-size, or --fast without embedding.",
                     indices.numel(), most_));
   }
   const auto mine = at::zeros({most_ * (gradient.size(-1) + 1)}, gradient.options());

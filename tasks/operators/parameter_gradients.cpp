@@ -39,7 +39,7 @@ c10::cuda::CUDAStream second_stream(c10::DeviceIndex device) {
 #endif
 
 // A tensor of these sizes in the memory of another: only its gradient will ever be looked at. In
-// autograd's eyes it is no view.
+// autograd's eyes it is not a view.
 at::Tensor stand_in(const at::Tensor& memory, at::IntArrayRef sizes) {
   const at::AutoDispatchBelowADInplaceOrView raw;
   return memory.as_strided(sizes, std::vector<int64_t>(sizes.size(), 0));

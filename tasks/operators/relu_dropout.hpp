@@ -5,8 +5,8 @@
 namespace tasks::operators {
 
 /// dropout(relu(input)). On GPUs, of fp32 or bf16, it is one kernel, and its gradient another,
-/// which reads from the result what was dropped. Elsewhere, and where the number of elements is no
-/// multiple of 8, it is torch's operators. Which elements drop is not what torch's dropout drops.
+/// which reads from the result what was dropped. Elsewhere, and where the number of elements is not
+/// a multiple of 8, it is torch's operators. Which elements drop is not what torch's dropout drops.
 /// dropout: the probability, below 1; 0 in evaluation.
 at::Tensor relu_dropout(const at::Tensor& input, double dropout);
 

@@ -11,7 +11,7 @@ struct Normed {
 
 /// layer_norm(residual + dropout(added), weight, bias) over the last dimension. On GPUs, of fp32
 /// (`added` may be bf16) and of a width that is a multiple of 4 up to 1,024, it is one kernel, and
-/// its gradient another, which draws the dropout anew instead of keeping it; the parameters'
+/// its gradient another, which draws the dropout again instead of keeping it; the parameters'
 /// gradients have the same bits every time. Elsewhere it is torch's operators. Which elements drop
 /// is not what torch's dropout drops. residual, added: [..., width]; weight, bias: [width];
 /// dropout: the probability, 0 in evaluation.

@@ -53,7 +53,7 @@ at::Tensor load(const fs::path& folder, std::string_view split, const std::strin
   try {
     return distributed_utils::load_file(file).at(name);
   } catch (const std::exception& error) {
-    throw Error(fmt::format("{}: {}\nFix: delete the folder {}; the next run makes it again.",
+    throw Error(fmt::format("{}: {}\nFix: delete the folder {}; the next run creates it again.",
                             file.string(), error.what(), folder.string()));
   }
 }

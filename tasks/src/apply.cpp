@@ -25,11 +25,11 @@ void check_device(torch::Device device) {
   if (!device.is_cuda()) return;
   const auto count = static_cast<int64_t>(torch::cuda::device_count());
   if (count == 0) {
-    throw Error("--device: there is no GPU here that LibTorch can use; train on --device cpu");
+    throw Error("--device: LibTorch finds no usable GPU here; use --device cpu");
   }
   if (device.has_index() && device.index() >= count) {
-    throw Error(fmt::format("--device: there is no {}; the last GPU here is cuda:{}", device.str(),
-                            count - 1));
+    throw Error(fmt::format("--device: {} does not exist; the last GPU here is cuda:{}",
+                            device.str(), count - 1));
   }
 }
 
@@ -54,7 +54,7 @@ void make_deterministic() {
 }
 
 // What a step frees, the next one allocates again. glibc would hand large tensors back to the
-// kernel, which gives them out anew page by page, cleared: a tenth of a step on a laptop.
+// kernel, which gives them out again page by page, cleared: a tenth of a step on a laptop.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that it takes
@@ -69,7 +69,7 @@ void make_output_folder(const std::filesystem::path& folder) {
     failure = {errno, std::generic_category()};
   }
   if (failure) {
-    throw Error(fmt::format("--output: cannot write into the folder {}: {}; name another",
+    throw Error(fmt::format("--output: cannot write to the folder {}: {}; choose another",
                             folder.string(), failure.message()));
   }
 }

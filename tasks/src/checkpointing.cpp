@@ -84,12 +84,12 @@ void Checkpointing::State::check_is_same_run() const {
   const auto seed = static_cast<int64_t>(options.seed);
   if (const auto theirs = start.get("seed", seed); theirs != seed) {
     throw Error(
-        fmt::format("--resume: the run in {} had the seed {}, this one has {}; give --seed {}",
+        fmt::format("--resume: the run in {} had the seed {}, this one has {}; use --seed {}",
                     options.output.string(), theirs, seed, theirs));
   }
   if (const auto theirs = start.get("samples", samples); theirs != samples) {
     throw Error(fmt::format(
-        "--resume: the run in {} had {} training samples, this one has {}; give the same data",
+        "--resume: the run in {} had {} training samples, this one has {}; use the same data",
         options.output.string(), theirs, samples));
   }
 }
@@ -117,7 +117,7 @@ Checkpointing::Checkpointing(const Options& options) : state_(std::make_unique<S
   if (state_->start) {
     du::print0("resumed after step {}", state_->start.step());
   } else {
-    du::print0("no checkpoint to resume from yet: this run starts anew");
+    du::print0("no checkpoint yet: this run starts from the beginning");
   }
 }
 
@@ -175,7 +175,7 @@ void Checkpointing::step(const torch::Tensor& totals) {
   if (state.stop->after_step()) {
     state.save(totals);
     throw Stopped(
-        fmt::format("stopped after step {} and saved; --resume goes on from there", step));
+        fmt::format("stopped after step {} and saved; --resume continues from there", step));
   }
   if (step % every != 0) return;
   try {

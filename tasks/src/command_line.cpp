@@ -40,7 +40,7 @@ cxxopts::Options describe(const std::map<std::string_view, std::string>& default
 void refuse_unmatched(const std::vector<std::string>& unmatched) {
   if (unmatched.empty()) return;
   const std::string& first = unmatched.front();
-  if (!first.starts_with('-')) throw Error(fmt::format("'{}' belongs to no option", first));
+  if (!first.starts_with('-')) throw Error(fmt::format("'{}' does not belong to an option", first));
   std::vector<std::string> names{"--task", "--config", "--help"};
   for (const auto& row : option_rows()) names.push_back(fmt::format("--{}", row.name));
   const std::vector<std::string_view> views(names.begin(), names.end());
@@ -107,9 +107,9 @@ std::string help_text(std::span<const Row> table, const Entry& task, const std::
   text += "\nTasks and their configurations:\n";
   for (const auto& row : table) text += lines_about(row);
   text += fmt::format(
-      "\nThe command line comes before the configuration file, that before the defaults; shown "
-      "are\n"
-      "those of the configuration {}. A file of your own may say 'base: {}' and override keys.\n",
+      "\nThe command line overrides the configuration file, and the file overrides the defaults. "
+      "The\ndefaults above are those of the configuration {}. Your own file may say 'base: {}' and "
+      "change keys.\n",
       config, task.configs.front().name);
   return text;
 }

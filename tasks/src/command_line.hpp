@@ -15,7 +15,7 @@ struct CommandLine {
   std::map<std::string, Value, std::less<>> values;  ///< by the options' names
 };
 
-/// Throws Error for an unknown option, a missing argument and anything that is no option.
+/// Throws Error for an unknown option, a missing argument and anything that is not an option.
 CommandLine read_command_line(int argc, const char* const* argv);
 
 }  // namespace tasks

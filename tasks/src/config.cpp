@@ -50,7 +50,7 @@ YAML::Node parse_yaml(const std::string& yaml, const std::string& file) {
   try {
     return YAML::Load(yaml);
   } catch (const YAML::Exception& error) {
-    throw Error(fmt::format("{}: not readable as YAML: {}", at(file, error.mark), error.msg));
+    throw Error(fmt::format("{}: cannot be read as YAML: {}", at(file, error.mark), error.msg));
   }
 }
 
@@ -65,7 +65,7 @@ Config Config::load(const std::string& name_or_path, const Entry& task) {
 
 void Config::read(const std::string& name_or_path, const Entry& task,
                   const std::filesystem::path& beside, int depth) {
-  if (depth > most_bases) throw Error(fmt::format("{}: 'base' goes in a circle", name_));
+  if (depth > most_bases) throw Error(fmt::format("{}: 'base' leads back to itself", name_));
   for (const auto& [name, yaml] : task.configs) {
     if (name == name_or_path) {
       return merge(std::string(yaml), name_or_path + ".yaml", task, {}, depth);
@@ -84,7 +84,7 @@ void Config::read(const std::string& name_or_path, const Entry& task,
 void Config::merge(const std::string& yaml, const std::string& file, const Entry& task,
                    const std::filesystem::path& folder, int depth) {
   const YAML::Node root = parse_yaml(yaml, file);
-  if (!root.IsMap()) throw Error(fmt::format("{}: holds no lines of the form 'key: value'", file));
+  if (!root.IsMap()) throw Error(fmt::format("{}: has no lines of the form 'key: value'", file));
   std::map<std::string, Value, std::less<>> own;
   for (const auto& item : root) {
     const std::string line = at(file, item.first.Mark());
@@ -95,7 +95,7 @@ void Config::merge(const std::string& yaml, const std::string& file, const Entry
       throw Error(fmt::format("{}: '{}' must have one value", line, key));
     }
     if (!own.emplace(key, Value{item.second.Scalar(), line + ": " + key}).second) {
-      throw Error(fmt::format("{}: '{}' is there twice", line, key));
+      throw Error(fmt::format("{}: '{}' appears twice", line, key));
     }
   }
   if (const auto base = own.extract("base")) read(base.mapped().text, task, folder, depth + 1);

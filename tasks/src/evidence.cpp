@@ -111,7 +111,7 @@ void record_memory(instrumentation::Moment moment) {
           .moment = moment, .live = counted.live, .most = counted.most, .least = counted.least});
 }
 
-// What an optimizer holds that are no parameters of a model: its pieces, say.
+// Tensors of an optimizer that are not parameters of a model, for example pieces.
 void record_pieces(const std::vector<torch::Tensor>& pieces) {
   std::vector<NamedTensor> tensors;
   for (const auto& piece : pieces) tensors.push_back({.name = "", .tensor = piece});

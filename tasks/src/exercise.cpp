@@ -70,7 +70,8 @@ at::Tensor read_numbers(const std::filesystem::path& file) {
   if (recording::enabled()) recording::record_text(Kind::read, file.filename().string());
   std::string line;
   if (!std::getline(std::ifstream(file), line)) {
-    throw Error(file.string() + " is not there, or empty. Fix: read it once it has been written.");
+    throw Error(file.string() +
+                " does not exist, or is empty. Fix: read it after it has been written.");
   }
   std::istringstream words(line);
   std::vector<double> numbers;

@@ -20,8 +20,8 @@ constexpr int kFirstSteps = 3;  // not looked at: memory and buckets come to res
 void add_gradient(const at::Tensor& gradient, GradientSizesRecord& record) {
   const auto sizes = gradient.detach().abs().flatten().to(at::kDouble);
   if (sizes.numel() == 0) return;
-  // bincount rather than histc, which has no deterministic way on GPUs. What is no number or none
-  // at all ends in the bins at the ends.
+  // bincount rather than histc, which has no deterministic way on GPUs. NaN or an infinity ends in
+  // the bins at the ends.
   const auto bin = sizes.log2().floor().sub(kLeastGradient).nan_to_num(0, kGradientBins, 0);
   const auto counts =
       at::bincount(bin.clamp(0, static_cast<int64_t>(kGradientBins) - 1).to(at::kLong),

@@ -28,7 +28,8 @@ void* load(const std::string& name, int flags, const char* function) {
   }
   void* const found = dlsym(module, function);
   if (found == nullptr) {
-    throw Error(fmt::format("{}: {} is no task; delete it and build again", name, file.string()));
+    throw Error(
+        fmt::format("{}: {} is not a task; delete it and build again", name, file.string()));
   }
   return found;
 }
@@ -38,7 +39,7 @@ void* load(const std::string& name, int flags, const char* function) {
 Entry load_task(const std::string& name) {
   const auto file = module_file(name);
   if (!fs::exists(file)) {
-    throw Error(fmt::format("{}: not built here, there is no {}. ./workbook build builds it.", name,
+    throw Error(fmt::format("{}: not built, {} does not exist. ./workbook build builds it.", name,
                             file.string()));
   }
   const auto fill = reinterpret_cast<void (*)(Entry&)>(load(name, 0, "worldsize_task"));

@@ -26,7 +26,7 @@ void set_precision(Options& options, const Value& value) {
   const std::string& text = value.text;
   if (text != "fp32" && text != "tf32" && text != "bf16" && text != "fp16" && text != "fp64") {
     throw Error(
-        fmt::format("{}: '{}' is none of fp32, tf32, bf16, fp16 and fp64", value.where, text));
+        fmt::format("{}: expected fp32, tf32, bf16, fp16 or fp64, got '{}'", value.where, text));
   }
   options.precision = text == "fp64" ? torch::kFloat64 : torch::kFloat32;
   options.products = text == "tf32"   ? Products::tf32
@@ -66,13 +66,13 @@ void set_device(Options& options, const Value& value) {
     options.device = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
   } else {
     throw Error(
-        fmt::format("{}: '{}' is none of auto, cpu, cuda and cuda:<number>", value.where, text));
+        fmt::format("{}: expected auto, cpu, cuda or cuda:<number>, got '{}'", value.where, text));
   }
 }
 
 void set_backend(Options& options, const Value& value) {
   if (value.text != "nccl" && value.text != "gloo") {
-    throw Error(fmt::format("{}: '{}' is neither nccl nor gloo", value.where, value.text));
+    throw Error(fmt::format("{}: expected nccl or gloo, got '{}'", value.where, value.text));
   }
   options.backend = value.text;
 }
@@ -95,30 +95,31 @@ void set_memory_limit(Options& options, const Value& value) {
 void set_resume(Options& options, const Value& value) { options.resume = parse_boolean(value); }
 
 constexpr std::array rows{
-    OptionRow{"data", "DIR", "the task's own", "folder of the data", set_data},
-    OptionRow{"output", "DIR", "output", "folder of what a run writes", set_output},
+    OptionRow{"data", "DIR", "the task's own", "folder with the data", set_data},
+    OptionRow{"output", "DIR", "output", "folder for the files that a run writes", set_output},
     OptionRow{"epochs", "N", "", "passes over the training split", set_epochs},
-    OptionRow{"max-steps", "N", "0", "optimizer steps in all; 0: no limit", set_max_steps},
+    OptionRow{"max-steps", "N", "0", "total number of optimizer steps; 0: no limit", set_max_steps},
     OptionRow{"batch-size", "N", "", "samples per rank and step", set_batch_size},
     OptionRow{"precision", "PRECISION", "fp32",
-              "fp32, fp64, or fp32 with products in tf32 (GPUs), bf16 or fp16", set_precision},
+              "fp32 or fp64; or fp32 with products in tf32 (GPUs), bf16 or fp16", set_precision},
     OptionRow{"fast", "[=PARTS]", "none",
-              "faster parts: all, or some of graph and the task's own, with commas between",
+              "fast parts: all, or a list of graph and the task's own, separated by commas",
               set_fast},
-    OptionRow{"seed", "N", "0", "of the model, of dropout and of the order of samples", set_seed},
-    OptionRow{"deterministic", "", "false", "only algorithms that give the same bits every time",
-              set_deterministic},
-    OptionRow{"device", "DEVICE", "auto", "auto, cpu, cuda or cuda:<number>; auto: a GPU if any",
-              set_device},
+    OptionRow{"seed", "N", "0", "seed for model init, dropout and sample order", set_seed},
+    OptionRow{"deterministic", "", "false",
+              "use only algorithms that give the same bits every time", set_deterministic},
+    OptionRow{"device", "DEVICE", "auto",
+              "auto, cpu, cuda or cuda:<number>; auto takes a GPU if there is one", set_device},
     OptionRow{"backend", "nccl|gloo", "as the device needs", "how ranks communicate", set_backend},
-    OptionRow{"checkpoint-every", "N", "0", "optimizer steps; 0: never. Not every trainer can",
+    OptionRow{"checkpoint-every", "N", "0",
+              "save every N optimizer steps; 0: never. Not every trainer can",
               set_checkpoint_every},
-    OptionRow{"resume", "", "false", "from the newest checkpoint, if there is one", set_resume},
-    OptionRow{"monitor", "", "false", "record what the run does and uses, for ./workbook monitor",
-              set_monitor},
+    OptionRow{"resume", "", "false", "continue from the newest checkpoint, if there is one",
+              set_resume},
+    OptionRow{"monitor", "", "false", "record the run for ./workbook monitor", set_monitor},
     OptionRow{"memory-limit", "MB", "0", "memory for the tensors of a rank on the CPU; 0: no limit",
               set_memory_limit},
-    OptionRow{"threads", "N", "0", "CPU threads of a rank; 0: as torch chooses", set_threads},
+    OptionRow{"threads", "N", "0", "CPU threads per rank; 0: torch decides", set_threads},
 };
 
 }  // namespace

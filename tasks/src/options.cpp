@@ -43,10 +43,9 @@ void resolve_fast(Fast& fast, const Entry& task, const std::string& where) {
   }
   for (const auto& part : fast.parts) {
     if (part == "graph" || std::ranges::find(task.fast, part) != task.fast.end()) continue;
-    throw Error(
-        fmt::format("{}: '{}' is no part of {}; use all, none, or some of {} (with commas "
-                    "between)",
-                    where, part, task.name, fmt::join(parts_of(task), ", ")));
+    throw Error(fmt::format(
+        "{}: '{}' is not a part of {}; use all, none, or some of {}, separated by commas", where,
+        part, task.name, fmt::join(parts_of(task), ", ")));
   }
 }
 
@@ -82,12 +81,12 @@ Options parse_options(std::span<const Row> table, int argc, const char* const* a
   }
   if (!abilities.checkpoints && (options.checkpoint_every > 0 || options.resume)) {
     throw Error(
-        "--checkpoint-every and --resume: this trainer makes no checkpoints; take one that does");
+        "--checkpoint-every and --resume: this trainer makes no checkpoints; use one that does");
   }
   if (options.products == Products::fp16 && !abilities.scales) {
     throw Error(
-        "--precision: fp16 needs a loss that is scaled, and this trainer does not scale its loss; "
-        "take bf16, or a trainer with a GradScaler");
+        "--precision: fp16 needs a scaled loss, and this trainer does not scale its loss; use "
+        "bf16, or a trainer with a GradScaler");
   }
   resolve_fast(options.fast, task, fast_from);
   return options;

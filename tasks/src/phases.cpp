@@ -44,7 +44,7 @@ class Watch {
     since_ = now;
   }
 
-  // What ran was no phase after all: there came another epoch's end, say.
+  // What ran was not a phase after all: there came another epoch's end, say.
   void drop() {
     if (phase_ == Phase::none) return;
     mark(Phase::dropped, kUnknown, monitoring::now());

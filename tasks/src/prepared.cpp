@@ -122,8 +122,8 @@ fs::path prepared(const std::string& name, const std::function<void(const fs::pa
   return folder;
 } catch (const fs::filesystem_error& error) {
   throw Error(
-      fmt::format("prepared data cannot be written to {} ({}).\n"
-                  "Fix: free some space, or name another folder: WORLDSIZE_CACHE=<folder>.",
+      fmt::format("cannot write prepared data to {} ({}).\nFix: free some space, or choose another "
+                  "folder: WORLDSIZE_CACHE=<folder>.",
                   cache_folder().string(), error.code().message()));
 }
 

@@ -34,10 +34,10 @@ Progress::Progress(const Options& options, size_t train_size)
       draws_(distributed_utils::get_rank() == 0 && console::can_draw(STDERR_FILENO)) {
   steps_per_epoch_ = train_size_ / world_size_ / options.batch_size;
   if (steps_per_epoch_ == 0) {
-    throw Error(fmt::format(
-        "the training split has {} samples, too few for one batch of {} on each of {} ranks; give "
-        "a --batch-size of at most {} or more data",
-        train_size_, options.batch_size, world_size_, train_size_ / world_size_));
+    throw Error(
+        fmt::format("the training split has {} samples, too few for one batch of {} on each of {} "
+                    "ranks; use a --batch-size of at most {}, or more data",
+                    train_size_, options.batch_size, world_size_, train_size_ / world_size_));
   }
   total_steps_ = options.epochs * steps_per_epoch_;
   if (max_steps_ > 0) total_steps_ = std::min(total_steps_, max_steps_);
@@ -54,8 +54,8 @@ void Progress::say_the_plan(int64_t batch_size) const {
   if (bar_says_it || distributed_utils::get_rank() != 0 || instrumentation::recording::enabled())
     return;
   // A trainer that does not share the data takes more steps, so nothing is said of its loop.
-  fmt::print(stderr, "{} {}, batches of {} each: {} steps for as much data as an epoch has\n",
-             world_size_, world_size_ == 1 ? "rank" : "ranks", batch_size, steps_per_epoch_);
+  fmt::print(stderr, "{} {}, batches of {} each: {} steps per epoch's worth of data\n", world_size_,
+             world_size_ == 1 ? "rank" : "ranks", batch_size, steps_per_epoch_);
   std::fflush(stderr);
 }
 

@@ -34,7 +34,7 @@ std::string message(const std::exception& error) {
   } catch (const std::exception& error) {
     report(error);
   } catch (...) {
-    fmt::print(stderr, "error: an exception that is no std::exception\n");
+    fmt::print(stderr, "error: an exception that is not a std::exception\n");
   }
   std::abort();
 }
@@ -57,7 +57,7 @@ int report(const std::exception& error) {
              message(error));
   const auto lost = distributed_utils::lost_peers(error);
   if (!lost.empty()) {
-    fmt::print(stderr, "       no answer from rank {}: ended, or hangs\n", fmt::join(lost, ", "));
+    fmt::print(stderr, "       no answer from rank {}: it ended or hangs\n", fmt::join(lost, ", "));
   }
   return 1;
 }

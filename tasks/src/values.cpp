@@ -38,7 +38,7 @@ double parse_real(const Value& value, double least, double most) {
 bool parse_boolean(const Value& value) {
   if (value.text == "true") return true;
   if (value.text == "false") return false;
-  throw Error(fmt::format("{}: '{}' is neither true nor false", value.where, value.text));
+  throw Error(fmt::format("{}: expected true or false, got '{}'", value.where, value.text));
 }
 
 }  // namespace tasks

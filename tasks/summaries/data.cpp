@@ -58,10 +58,9 @@ Data from_cache(const fs::path& folder, const Settings& settings,
                 const std::vector<std::string>& known) try {
   return from_folder(folder, settings, std::move(tokenizer), known);
 } catch (const Error& error) {
-  throw Error(
-      fmt::format("{} These are built-in data: delete the folder {}, and the next run makes "
-                  "it anew.",
-                  error.what(), folder.string()));
+  throw Error(fmt::format(
+      "{} These are built-in data: delete the folder {}, and the next run creates it again.",
+      error.what(), folder.string()));
 }
 
 Data from_stories(const Settings& settings, std::shared_ptr<const Tokenizer> tokenizer) {

@@ -13,10 +13,10 @@
 namespace tasks::summaries {
 
 /// The samples of one split. Input: documents, int64 [samples, source_length], and what the decoder
-/// is told, int64 [samples, target_length]; target: summaries, int64 [samples, target_length], of
-/// which the words that are not kPad count. With Padding::full every row is as long as any other,
-/// whatever batch it is in, so that a sample's bytes are always the same; with Padding::longest
-/// rows are as long as the batch needs, which spares a GPU what only pads.
+/// is told, int64 [samples, target_length]; target: summaries, int64 [samples, target_length]; only
+/// words that are not kPad count. With Padding::full every row is as long as any other, whatever
+/// batch it is in, so that a sample's bytes are always the same; with Padding::longest rows are as
+/// long as the batch needs, which spares a GPU what only pads.
 class Pairs : public Dataset::Source {
  public:
   Pairs(int64_t source_length, int64_t target_length, Padding padding = Padding::full)

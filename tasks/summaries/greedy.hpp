@@ -15,8 +15,8 @@ namespace tasks::summaries {
 std::vector<std::vector<int64_t>> write_greedily(EncoderDecoder& model,
                                                  const torch::Tensor& documents, int64_t longest);
 
-/// The mean ROUGE of such summaries of all of a split's documents, of which a batch is written at a
-/// time. A word that the vocabulary lacks is never one that was wanted.
+/// The mean ROUGE of such summaries of all of a split's documents, written in batches. A word that
+/// the vocabulary lacks is never one that was wanted.
 Rouge rouge_of_greedy(EncoderDecoder& model, const Pairs& pairs, size_t batch_size);
 
 }  // namespace tasks::summaries

@@ -26,7 +26,7 @@ class Fields : public nlohmann::json_sax<json> {
   /// What is wrong with the line; empty if nothing is.
   std::string wrong() const {
     if (!wrong_.empty()) return wrong_;
-    if (!is_object_) return "is no JSON object";
+    if (!is_object_) return "is not a JSON object";
     if (!document_) return "has no \"document\"";
     if (!summary_) return "has no \"summary\"";
     return {};
@@ -63,7 +63,7 @@ class Fields : public nlohmann::json_sax<json> {
     const std::string_view what = error.what();
     const auto colon = what.find(": ");
     const auto why = colon == std::string_view::npos ? what : what.substr(colon + 2);
-    return fails(fmt::format("is no JSON from byte {} on ({})", byte, why.substr(0, 160)));
+    return fails(fmt::format("is not JSON from byte {} on ({})", byte, why.substr(0, 160)));
   }
 
  private:
@@ -73,7 +73,7 @@ class Fields : public nlohmann::json_sax<json> {
   }
   bool no_string() {
     if (wanted() == nullptr) return true;
-    return fails(fmt::format("has a \"{}\" that is no string", key_));
+    return fails(fmt::format("has a \"{}\" that is not a string", key_));
   }
   bool opens() {
     if (depth_ > 0 && !no_string()) return false;
@@ -133,7 +133,7 @@ class Lines {
     stream_.read(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
     buffer_.resize(static_cast<size_t>(stream_.gcount()));
     at_ = 0;
-    if (stream_.bad()) fail("cannot be read to its end");
+    if (stream_.bad()) fail("cannot be read to the end");
     return !buffer_.empty();
   }
 

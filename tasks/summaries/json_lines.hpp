@@ -13,13 +13,13 @@ struct Pair {
   std::string document, summary;
 };
 
-/// Of a line, in bytes: what is longer is no line of text.
+/// Of a line, in bytes: what is longer is not a line of text.
 constexpr size_t kLongestLine = size_t{16} << 20;
 
 /// Calls take() with what each line of the file says, in order, and never holds more than one line.
-/// Throws Error that names file and line, for whatever is no such object: cut JSON, a field that is
-/// missing, twice there or no string, bytes that are no UTF-8, a blank line, one that is too long;
-/// and for a file that is missing, unreadable or empty. A last line may lack its end.
+/// Throws Error that names file and line, for whatever is not such an object: cut JSON, a field
+/// that is missing, twice there or no string, bytes that are not UTF-8, a blank line, one that is
+/// too long; and for a file that is missing, unreadable or empty. A last line may lack its end.
 void for_each_pair(const std::filesystem::path& file,
                    const std::function<void(const Pair& pair)>& take);
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What reads formats that need a library of others. Each is a module of its own, which is loaded
-/// when such a file is named: built-in data and JSON lines need none of them.
+/// Loads the parts that read formats with other people's libraries. Each is a module of its own,
+/// which is loaded when such a file is named: built-in data and JSON lines need none of them.
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@ std::shared_ptr<const Tokenizer> load_sentence_pieces(const std::filesystem::pat
 
 /// As for_each_pair, for an Arrow file with the columns "document" and "summary"
 /// (https://arrow.apache.org/docs/format/Columnar.html): a stream, as Hugging Face's datasets keeps
-/// its cache, or a file with a footer. It is mapped into memory, of which nothing is copied. Throws
+/// its cache, or a file with a footer. It is mapped into memory, and nothing is copied. Throws
 /// Error that names the file if it is damaged or has no such columns; and where Arrow is missing.
 void for_each_arrow_pair(const std::filesystem::path& file,
                          const std::function<void(const Pair& pair)>& take);

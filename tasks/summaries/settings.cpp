@@ -28,7 +28,7 @@ TransformerOptions model_of(const Config& config) {
   if (const auto* own = config.find("head_width")) {
     model.head_width = parse_integer(*own, 1, kLarge);
   } else if (model.width % model.heads != 0) {
-    throw Error(fmt::format("{}: {} is no multiple of the {} heads", config.find("width")->where,
+    throw Error(fmt::format("{}: {} is not a multiple of the {} heads", config.find("width")->where,
                             model.width, model.heads));
   } else {
     model.head_width = model.width / model.heads;
@@ -40,15 +40,14 @@ Padding padding_of(const Config& config) {
   const auto& [text, where] = value_of(config, "padding");
   if (text == "full") return Padding::full;
   if (text == "longest") return Padding::longest;
-  throw Error(
-      fmt::format("{}: '{}' is neither full nor longest. Fix: say one of them.", where, text));
+  throw Error(fmt::format("{}: expected full or longest, got '{}'.", where, text));
 }
 
 Salience salience_of(const Config& config) {
   const auto& [text, where] = value_of(config, "salience");
   if (text == "lead") return Salience::lead;
   if (text == "count") return Salience::count;
-  throw Error(fmt::format("{}: '{}' is neither lead nor count", where, text));
+  throw Error(fmt::format("{}: expected lead or count, got '{}'", where, text));
 }
 
 }  // namespace
@@ -74,8 +73,9 @@ Settings Settings::from(const Config& config) {
   settings.model.longest = std::max(settings.source_length, settings.target_length);
   if (const auto* weights = config.find("weights")) {
     if (!settings.model.t5) {
-      throw Error(fmt::format("{}: weights are those of a T5, so 't5: true' must be said as well",
-                              weights->where));
+      throw Error(
+          fmt::format("{}: these are weights of a T5, so the configuration also needs 't5: true'",
+                      weights->where));
     }
     settings.weights = weights->text;
   }

@@ -34,14 +34,14 @@ Parts arrow_files(const fs::path& folder, const std::string& start) {
 
 std::vector<fs::path> all_parts(const Parts& found, const fs::path& folder) {
   if (found.size() > 1) {
-    throw Error(fmt::format("--data: {} has both {} and {}. Fix: leave one of them there.",
+    throw Error(fmt::format("--data: {} has both {} and {}. Fix: keep one of them.",
                             folder.string(), found.begin()->second.begin()->filename().string(),
                             found.rbegin()->second.begin()->filename().string()));
   }
   const auto& [name, files] = *found.begin();
   const auto of = name.rfind("-of-");
   if (of != std::string::npos && std::stoul(name.substr(of + 4)) != files.size()) {
-    throw Error(fmt::format("--data: {} has {} of the {} parts of {}. Fix: copy the others, too.",
+    throw Error(fmt::format("--data: {} has {} of the {} parts of {}. Fix: copy the others too.",
                             folder.string(), files.size(), std::stoul(name.substr(of + 4)),
                             name.substr(0, of)));
   }
@@ -50,7 +50,7 @@ std::vector<fs::path> all_parts(const Parts& found, const fs::path& folder) {
 
 std::vector<fs::path> find_files(const fs::path& folder, const std::string& name) {
   if (!fs::is_directory(folder)) {
-    throw Error(fmt::format("--data: {} is no folder", folder.string()));
+    throw Error(fmt::format("--data: {} is not a folder", folder.string()));
   }
   for (const char* ending : {".jsonl", ".json"}) {
     if (auto file = folder / (name + ending); fs::exists(file)) return {file};

@@ -5,7 +5,7 @@
 /// A document has four or five sentences, "determiner [adjective] noun verb determiner noun .", all
 /// about one of four topics. One of them is salient, and its subject, the hero, is the summary's:
 /// "determiner hero verb determiner object". Free in the summary are both determiners, and whether
-/// the verb is the document's or its synonym; the document decides all else.
+/// the verb is the document's or its synonym; the document decides everything else.
 #include <cstdint>
 #include <filesystem>
 #include <string>

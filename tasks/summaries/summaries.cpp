@@ -46,7 +46,7 @@ class Summaries : public Task {
   void check_vocabulary(int64_t words) const {
     if (words <= settings_.model.vocabulary) return;
     throw Error(
-        fmt::format("{}: has an embedding of {} words, and the data have {}. Fix: say "
+        fmt::format("{}: has an embedding of {} words, but the data have {}. Fix: set "
                     "'vocabulary_size: {}' in the configuration.",
                     settings_.weights->string(), settings_.model.vocabulary, words,
                     settings_.model.vocabulary));

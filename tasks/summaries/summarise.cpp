@@ -42,7 +42,7 @@ void show_some(EncoderDecoder& model, const Data& data, torch::Device device) {
   const auto written = write_greedily(model, batch.input[0].to(device), wanted.size(1));
   for (size_t i = 0; i < indices.size(); ++i) {
     const auto row = static_cast<int64_t>(i);
-    fmt::println("document: {}\n  wanted: {}\n written: {}",
+    fmt::println("document: {}\nexpected: {}\n     got: {}",
                  in_words(batch.input[0][row], *data.tokenizer),
                  in_words(wanted[row], *data.tokenizer),
                  in_words(torch::tensor(written[i], torch::kLong), *data.tokenizer));

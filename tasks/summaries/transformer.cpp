@@ -110,7 +110,7 @@ class Stack : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& words, const torch::Tensor& memory,
                         const torch::Tensor& memory_mask) {
     const auto length = words.size(1);
-    // Once for all layers, each of which would convert them for itself.
+    // Once for all layers. Otherwise each would convert them again.
     const auto taken = memory.defined() ? operand(memory) : memory,
                taken_mask = operand(memory_mask);
     auto mask = taken_mask;

@@ -33,7 +33,7 @@ Weights::Weights(std::filesystem::path file)
     : file_(std::move(file)), tensors_(distributed_utils::load_file(file_)) {
   const auto shared = tensors_.find(kShared);
   if (shared == tensors_.end()) refuse(file_, fmt::format("has no tensor {}", kShared));
-  if (shared->second.dim() != 2) refuse(file_, fmt::format("{} is no matrix", kShared));
+  if (shared->second.dim() != 2) refuse(file_, fmt::format("{} is not a matrix", kShared));
 }
 
 void Weights::load_into(EncoderDecoder& model) const {
@@ -57,11 +57,10 @@ void Weights::check_others(const EncoderDecoder& model) const {
   for (const auto& [name, tensor] : tensors_) {
     if (parameters.contains(name) || name == kNeverUsed) continue;
     if (!is_copy_of_shared(name)) {
-      refuse(file_, fmt::format("has a tensor {}, which the model has not", name));
+      refuse(file_, fmt::format("has a tensor {}, which the model does not have", name));
     }
     if (!at::equal(tensor, tensors_.at(kShared))) {
-      refuse(file_,
-             fmt::format("{} differs from {}, which this model has in its place", name, kShared));
+      refuse(file_, fmt::format("{} differs from {}, which this model has instead", name, kShared));
     }
   }
 }

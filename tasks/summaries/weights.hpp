@@ -9,7 +9,7 @@ namespace tasks::summaries {
 
 class Weights {
  public:
-  /// Throws distributed_utils' Error for a file that is no safetensors, Error for one without a
+  /// Throws distributed_utils' Error for a file that is not a safetensors, Error for one without a
   /// "shared.weight" of two dimensions.
   explicit Weights(std::filesystem::path file);
 

@@ -75,7 +75,7 @@ TEST_F(ConfigTest, ABadValueIsNamedWithItsLine) {
               AllOf(HasSubstr("mine.yaml:2: width"), HasSubstr("'12x'")));
 }
 
-TEST_F(ConfigTest, AMissingKeyIsNamedWithTheMend) {
+TEST_F(ConfigTest, AMissingKeyIsNamedWithTheFix) {
   const auto config = load_text("epochs: 1\n");
   EXPECT_THAT(error_of([&] { config.integer("width", 1, 9); }),
               AllOf(HasSubstr("mine.yaml"), HasSubstr("'width'"), HasSubstr("base")));

@@ -47,7 +47,7 @@ TEST(Exercise, AFileHoldsTheNumbersThatWereWritten) {
 TEST(Exercise, AFileThatIsNotThereYetIsAnErrorInWords) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { read_numbers(folder.path() / "numbers.txt"); },
-              ThrowsMessage<Error>(HasSubstr("is not there, or empty. Fix: ")));
+              ThrowsMessage<Error>(HasSubstr("does not exist, or is empty. Fix: ")));
   std::ofstream(folder.path() / "empty.txt").flush();
   EXPECT_THAT([&] { read_numbers(folder.path() / "empty.txt"); },
               ThrowsMessage<Error>(HasSubstr("empty.txt is not there, or empty")));

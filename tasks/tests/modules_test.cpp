@@ -40,7 +40,7 @@ TEST(Modules, HavePartsThatAreLoadedByName) {
               AllOf(HasSubstr("no_such_part: cannot be loaded"), HasSubstr("no_such_part.so")));
 }
 
-TEST(Modules, OfTasksWithoutTheirLibrarySayWhatMendsIt) {
+TEST(Modules, OfTasksWithoutTheirLibrarySayWhatFixesIt) {
   EXPECT_EQ(error_of([] { load_task("needs_a_library"); }),
             "needs_a_library needs libsomething, which is not there. Fix: install it.");
   const std::vector<Row> table{kOneIsMissing.front(),

@@ -79,7 +79,7 @@ TEST(Options, PrecisionsAreOfParametersAndOfProducts) {
   EXPECT_EQ(of("bf16"), std::pair(torch::kFloat32, Products::bf16));
   EXPECT_EQ(of("fp16"), std::pair(torch::kFloat32, Products::fp16));
   EXPECT_THAT(error_of_arguments({"--config", "laptop", "--precision", "fp16"}),
-              HasSubstr("this trainer does not scale its loss; take bf16"));
+              HasSubstr("this trainer does not scale its loss; use bf16"));
   EXPECT_EQ(of("fp64"), std::pair(torch::kFloat64, Products::as_stored));
 }
 

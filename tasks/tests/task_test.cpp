@@ -70,7 +70,7 @@ TEST(Dataset, RefusesIndicesBeyondItsSize) {
 }
 
 TEST(Batch, GoesToAGpuAsItLiesAndMakesTheNextOnesPinned) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU here that LibTorch can use";
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "LibTorch finds no usable GPU here";
   const auto pictures = torch::rand({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast);
   const auto there = Batch{pictures, torch::ones({2})}.to(torch::kCUDA);
   EXPECT_TRUE(there.input[0].is_contiguous(at::MemoryFormat::ChannelsLast));

@@ -106,8 +106,8 @@ BuiltIn built_in_data(const PlanetSettings& settings) {
       prepared(name_of(settings), [&](const fs::path& empty) { write_all(settings, empty); });
   const auto marks = read_npy(folder / "stats" / "marks.npy").values;
   if (marks.size() != 3) {
-    throw Error(
-        fmt::format("{}: damaged; delete the folder, and it is made anew", folder.string()));
+    throw Error(fmt::format("{}: damaged; delete the folder, and the next run creates it again",
+                            folder.string()));
   }
   const Planet planet(settings.degree, 2, 2);  // whose grid does not matter
   return {.folder = folder,

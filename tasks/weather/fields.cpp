@@ -32,7 +32,7 @@ std::vector<fs::path> files_of(const fs::path& folder) {
     if (entry.path().extension() == ".h5") files.push_back(entry.path());
   }
   if (failure) throw Error(fmt::format("{}: {}", folder.string(), failure.message()));
-  if (files.empty()) throw Error(fmt::format("{}: there are no .h5 files in it", folder.string()));
+  if (files.empty()) throw Error(fmt::format("{}: it holds no .h5 files", folder.string()));
   std::ranges::sort(files);
   return files;
 }
@@ -97,7 +97,7 @@ void Fields::read(size_t index, bool later, int64_t channel, at::Tensor into) co
   at::sub_out(into, numbers.to(type_), means_[channel]).mul_(factors_[channel]);
 }
 
-// Threads share the channels, each of which fits into a core's cache: so numbers go through memory
+// Threads share the channels. Each channel fits into a core's cache, so numbers go through memory
 // once.
 Batch Fields::fetch(c10::ArrayRef<size_t> indices) const {
   const auto samples = static_cast<int64_t>(indices.size());

@@ -84,14 +84,14 @@ Handle open_for_reading(const fs::path& file) {
   H5Pset_file_locking(access, /*use=*/false, /*ignore_when_disabled=*/true);
 #endif
   Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY, access), &H5Fclose);
-  if (!opened) fail(file, "not a whole HDF5 file. " + reason() + ". Copy or download it again.");
+  if (!opened) fail(file, "not a complete HDF5 file. " + reason() + ". Copy or download it again.");
   return opened;
 }
 
 void check_type(const fs::path& file, const std::string& name, hid_t dataset) {
   const Handle type(H5Dget_type(dataset), &H5Tclose);
   if (type && H5Tget_class(type) == H5T_FLOAT && H5Tget_size(type) == sizeof(float)) return;
-  fail(file, fmt::format("the numbers of '{}' are not of fp32; write them as float32", name));
+  fail(file, fmt::format("the numbers of '{}' are not fp32; write them as float32", name));
 }
 
 std::vector<int64_t> shape_of(const fs::path& file, const std::string& name, hid_t dataset,
@@ -122,16 +122,15 @@ void check_storage(const fs::path& file, const std::string& name, hid_t dataset,
   const auto layout = made ? H5Pget_layout(made) : H5D_LAYOUT_ERROR;
   // Compact datasets are tiny, and HDF5 1.10 trusts the lengths in them.
   if ((layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED) || H5Pget_external_count(made) > 0) {
-    fail(file, fmt::format("the numbers of '{}' do not lie in this file as one block or as chunks",
-                           name));
+    fail(file,
+         fmt::format("the numbers of '{}' are stored neither as one block nor as chunks", name));
   }
   // HDF5 1.10 believes that a filter gives as many numbers as it should, and reads what is not
   // there.
   if (H5Pget_nfilters(made) != 0) {
-    fail(file,
-         fmt::format("'{}' is compressed, which is not read here; h5repack -f NONE <this file> "
-                     "<new file> makes a plain one",
-                     name));
+    fail(file, fmt::format("'{}' is compressed, which is not supported; h5repack -f NONE <this "
+                           "file> <new file> makes a plain one",
+                           name));
   }
   if (layout != H5D_CONTIGUOUS) return;
   uint64_t bytes = sizeof(float);
@@ -188,7 +187,7 @@ Dataset::Dataset(const fs::path& file, const std::string& name, size_t dimension
   }
   handles->dataset = Handle(H5Dopen2(handles->file, name.c_str(), H5P_DEFAULT), &H5Dclose);
   if (!handles->dataset) {
-    fail(file, fmt::format("'{}' is no dataset that can be read. {}", name, reason()));
+    fail(file, fmt::format("'{}' is not a readable dataset. {}", name, reason()));
   }
   check_type(file, name, handles->dataset);
   shape_ = shape_of(file, name, handles->dataset, dimensions);
@@ -206,7 +205,7 @@ Dataset::~Dataset() {
 
 void Dataset::read(int64_t first, int64_t second, float* values) const {
   if (first < 0 || first >= shape_[0] || second < 0 || second >= shape_[1]) {
-    fail(file_, fmt::format("place [{}, {}] is asked for, and there are [{}, {}]", first, second,
+    fail(file_, fmt::format("place [{}, {}] does not exist: there are [{}, {}]", first, second,
                             shape_[0], shape_[1]));
   }
   if (handles_->block) {

@@ -80,11 +80,11 @@ std::vector<int64_t> parse_shape(const std::filesystem::path& file, const std::s
 NpyArray read_npy(const std::filesystem::path& file) {
   const auto bytes = read_all(file);
   const auto place = find_header(bytes);
-  if (!place) fail(file, "not a whole .npy file; write it with numpy.save");
+  if (!place) fail(file, "not a complete .npy file; write it with numpy.save");
   const auto header = bytes.substr(place->begin, place->length);
   const auto type = value_of(header, "descr", "'[^']*'");
   if (type != "'<f4'" && type != "'<f8'") {
-    fail(file, fmt::format("its numbers are of type {}, neither fp32 nor fp64, little-endian",
+    fail(file, fmt::format("its numbers have type {}; expected little-endian fp32 or fp64",
                            type.empty() ? "unknown" : type));
   }
   if (value_of(header, "fortran_order", "True|False") != "False") {

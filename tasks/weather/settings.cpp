@@ -24,7 +24,7 @@ Settings Settings::from(const Config& config) {
                  .seed = config.integer("planet_seed", 0, 1'000'000)},
   };
   if (settings.embedding % settings.heads != 0) {
-    throw Error(fmt::format("{}: {} is no multiple of the {} heads",
+    throw Error(fmt::format("{}: {} is not a multiple of the {} heads",
                             config.find("embedding")->where, settings.embedding, settings.heads));
   }
   return settings;

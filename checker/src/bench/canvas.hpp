@@ -1,5 +1,5 @@
 #pragma once
-/// What the plots are drawn with.
+/// Canvas draws plots: axes, bars, lines and words.
 #include <initializer_list>
 #include <string>
 

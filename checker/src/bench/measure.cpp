@@ -61,7 +61,7 @@ Timing timing_of(const std::string& text, bool ours) try {
   if (found.contains("all_reduce_ms")) timing.all_reduce_ms = found["all_reduce_ms"].get<double>();
   return timing;
 } catch (const json::exception& error) {
-  throw Error(std::string("what should be a timing is none: ") + error.what());
+  throw Error(std::string("expected a timing, got: ") + error.what());
 }
 
 Timing timing_of(const monitor::Run& run) {

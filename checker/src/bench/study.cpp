@@ -71,8 +71,8 @@ StudyBase read_study_base(const std::filesystem::path& folder, const std::string
   }
   if (base.batch_size < 1 || base.learning_rate <= 0) {
     throw Error((folder / (name + ".yaml")).string() +
-                " says no batch_size or no learning_rate, which a study needs. Fix: --config with "
-                "another one of " +
+                " sets no batch_size or no learning_rate, which the study needs. Fix: --config "
+                "with another one of " +
                 folder.string() + ".");
   }
   return base;

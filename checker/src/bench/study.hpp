@@ -1,6 +1,6 @@
 #pragma once
-/// The batch-size study: what larger batches cost after equally many samples, with the learning
-/// rate that a step of them wants and with that of the smallest batch.
+/// The batch-size study: what larger batches cost after the same number of samples, with the
+/// learning rate that a step of them wants and with that of the smallest batch.
 #include <cstdint>
 #include <filesystem>
 #include <optional>

@@ -84,8 +84,9 @@ std::string study_plot(const std::vector<TrialResult>& results) {
     if (result.failure.empty()) shown.push_back(&result);
   }
   pugi::xml_document document;
-  auto svg = begin_plot(document, kLeft + kWidth + kLegend, kTop + kHeight + 50,
-                        "Validation loss after equally many samples; bars: least to most");
+  auto svg =
+      begin_plot(document, kLeft + kWidth + kLegend, kTop + kHeight + 50,
+                 "Validation loss after the same number of samples; bars: lowest to highest");
   if (!shown.empty()) {
     const auto axes = batch_axes_of(shown);
     add_axes(svg, axes, shown);

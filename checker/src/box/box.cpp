@@ -195,7 +195,7 @@ void Box::hand_over_all(const fs::path& folder) const {
 void Box::hand_over(const fs::path& path) const {
   if (!fs::exists(path)) fs::create_directories(path);
   if (is_root() && ::lchown(path.c_str(), options_.user, options_.user) != 0) {
-    throw Error("Cannot hand over " + path.string() + ": " + std::strerror(errno) + ".");
+    throw Error("Cannot pass on " + path.string() + ": " + std::strerror(errno) + ".");
   }
 }
 
@@ -215,8 +215,8 @@ std::optional<std::string> Box::refuses() const {
   } catch (const Error& error) {
     said = error.what();
   }
-  return "Programs that nobody trusts cannot be shut in here (" + said +
-         "). Mend: sudo apt-get install bubblewrap; in a container, one that may make namespaces.";
+  return "Cannot make a box for untrusted programs here (" + said +
+         "). Fix: sudo apt-get install bubblewrap; in a container, allow it to make namespaces.";
 }
 
 std::vector<fs::path> system_of(const Project& project) {

@@ -69,7 +69,7 @@ class Box {
   /// What stands before a command in there that is to be that user, and within limits.
   std::vector<std::string> as_sandboxed_user(const BoxLimits& limits) const;
 
-  /// Why programs cannot be shut in here, with what mends it; nothing where they can.
+  /// Why programs cannot be shut in here, with what fixes it; nothing where they can.
   std::optional<std::string> refuses() const;
 
   /// Makes a folder, or hands over a file, so that programs in the box may write there.

@@ -39,7 +39,7 @@ void raise_loopback() {
   std::strcpy(request.ifr_name, "lo");
   checked(::ioctl(any.get(), SIOCGIFFLAGS, &request), "look at the loopback");
   request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
-  checked(::ioctl(any.get(), SIOCSIFFLAGS, &request), "raise the loopback");
+  checked(::ioctl(any.get(), SIOCSIFFLAGS, &request), "bring up the loopback");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-/// What one judgement has for itself: a network without anything but a loopback, and folders in
-/// memory that vanish with it.
+/// Enclosure isolates one judgement from the machine: a network without anything but a loopback,
+/// and folders in memory that vanish with it.
 #include <cstdint>
 #include <filesystem>
 

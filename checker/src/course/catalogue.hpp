@@ -1,14 +1,15 @@
 #pragma once
-/// What students do instead, and other right ways, by TODO: catalogue/wrong/NN.yaml and
-/// catalogue/variants/NN.yaml. The judge never sees it; it is what the judge is tested with.
+/// The catalogue: what students do wrong, and other right ways, for each TODO:
+/// catalogue/wrong/NN.yaml and catalogue/variants/NN.yaml. The judge never sees it; it is what the
+/// judge is tested with.
 ///
 /// An entry edits the solution of its TODO's step. Those in catalogue/unfinished/NN.yaml edit the
-/// step as given: some TODOs are done, some are not, and `states` says how each must stand. It says
+/// original step: some TODOs are done, some are not, and `states` says how each must stand. It says
 /// where by marks, the names that lines of trainer.cpp and job.sbatch have (course/source.hpp), so
-/// that a statement or a comment there can be written anew and the entry still fits. An edit is one
+/// that a statement or a comment there can be rewritten and the entry still fits. An edit is one
 /// of these:
 ///
-///   {replace: MARK, with: LINES}                 other lines in place of the mark's
+///   {replace: MARK, with: LINES}                 other lines instead of the mark's
 ///   {remove: MARK}                               nothing in their place
 ///   {before: MARK, insert: LINES}                further lines above them
 ///   {after: MARK, insert: LINES}                 and below

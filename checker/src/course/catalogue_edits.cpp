@@ -43,9 +43,9 @@ Lines changed(const Edit& edit, const Lines& lines) {
   return marked(split_lines(replaced(before, edit.fragment, edit.text)), mark);
 }
 
-// What stands in the place of a mark's lines after the edit.
+// What replaces a mark's lines after the edit.
 Lines edited(const Edit& edit, const Lines& lines) {
-  // What an edit brings has no mark: it is no other edit's concern.
+  // What an edit brings has no mark: it does not concern other edits.
   const auto brought = marked(split_lines(edit.text), "");
   auto result = lines;
   switch (edit.form) {

@@ -8,7 +8,7 @@
 ///   notes: one that a line has which the compiler adds to the error (optional)
 ///   what: what is wrong; {1} stands for what the first brackets of `error` hold
 ///   fix: what to do
-///   todo: where it is mended, if that may be elsewhere than at the error's line (optional)
+///   todo: where it is fixed, if that may be elsewhere than at the error's line (optional)
 ///   line_before: true where GCC names the token behind the fault (optional)
 ///
 /// The first entry that fits is the one. Where none fits, nothing is said.

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 const Chapter& Course::chapter_of(const Step& step) const {
   const auto found = std::ranges::find(chapters, step.chapter, &Chapter::name);
-  if (found == chapters.end()) throw Error("There is no chapter " + step.chapter + ".");
+  if (found == chapters.end()) throw Error("Unknown chapter: " + step.chapter + ".");
   return *found;
 }
 
@@ -25,8 +25,8 @@ const Step& Course::step(std::string_view name) const {
   }
   std::vector<std::string> names;
   for (const auto& candidate : steps) names.push_back(candidate.name);
-  throw UsageError("There is no step " + std::string(name) + ". The steps are " +
-                   join(names, ", ") + ".");
+  throw UsageError("Unknown step: " + std::string(name) + ". The steps are " + join(names, ", ") +
+                   ".");
 }
 
 std::vector<const CourseFile*> Course::files_of(const Step& step) const {

@@ -77,8 +77,9 @@ struct Step {
   std::map<size_t, std::vector<std::string>> expected = {};
   std::vector<ExpectedResult> results = {};
   size_t numbers = 0, numbers_a_rank = 0;  ///< that each rank has: so many, and so many a rank
-  std::vector<std::string> without = {};   ///< collectives that it does without
-  bool repair = false;  ///< as given it does something wrong, which is judged and explained as well
+  std::vector<std::string> without = {};   ///< collectives that it must not use
+  bool repair =
+      false;  ///< the original does something wrong, which is judged and explained as well
 
   /// An exercise beside the steps: it needs none of them, and none needs it.
   bool is_beside() const { return name.front() >= 'A'; }

@@ -1,5 +1,5 @@
 #pragma once
-/// Reads what plain programs must come to.
+/// Reads the results that plain programs must show or print.
 #include <filesystem>
 
 #include "course/course.hpp"

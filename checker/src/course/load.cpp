@@ -81,7 +81,7 @@ void check_parents(const Course& course) {
   for (const auto& step : course.steps) {
     if (!step.parent.empty() && std::ranges::find(known, step.parent) == known.end()) {
       throw Error(file_of(course, step) + ": the parent of " + step.name + " is " + step.parent +
-                  ", which is no step before it" + did_you_mean(step.parent, known));
+                  ", which is not a step before it" + did_you_mean(step.parent, known));
     }
     known.push_back(step.name);
   }

@@ -85,7 +85,7 @@ std::vector<int> read_numbers_of_todos(const fs::path& file, const Mapping& mapp
   std::vector<int> numbers;
   for (const auto& label : mapping.list<std::string>("todos")) {
     const auto number = todo_labelled(label);
-    if (!number) fail(file, mapping.node("todos").Mark(), label + " is no number of a TODO.");
+    if (!number) fail(file, mapping.node("todos").Mark(), label + " is not the number of a TODO.");
     numbers.push_back(*number);
   }
   return numbers;

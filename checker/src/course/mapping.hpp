@@ -19,10 +19,10 @@ std::string place_of(const std::filesystem::path& file, const YAML::Mark& mark);
 [[noreturn]] void fail(const std::filesystem::path& file, const YAML::Mark& mark,
                        const std::string& what);
 
-/// Throws Error "file:line: what" for what is no regular expression.
+/// Throws Error "file:line: what" for what is not a regular expression.
 std::regex read_regex(const std::filesystem::path& file, const YAML::Node& node);
 
-/// Throws Error "file:line: what" for text that is no YAML.
+/// Throws Error "file:line: what" for text that is not YAML.
 YAML::Node read_yaml(const std::filesystem::path& file);
 
 /// A mapping that is read key by key, so that a key nobody asked for is an error.

@@ -1,5 +1,5 @@
 #pragma once
-/// Step and solution programs: what they are called and where they lie.
+/// The programs of steps and solutions: what they are called and where they lie.
 #include <filesystem>
 #include <string>
 

@@ -189,7 +189,7 @@ void check_continuity(const Course& course) {
     for (const auto* before : course.files_of(parent)) {
       const auto files = course.files_of(step);
       const auto here = std::ranges::find(files, before->name, &CourseFile::name);
-      if (here == files.end()) continue;  // the step does without it
+      if (here == files.end()) continue;  // the step does not have it
       // The parent under the name of this step, so that only code can differ.
       Step solved_step = parent;
       solved_step.name = step.name;
@@ -199,7 +199,7 @@ void check_continuity(const Course& course) {
                                    "bin/solution_", "bin/step_");
       if (strip_comments(given, comment) == strip_comments(solved, comment)) continue;
       throw Error((*here)->source.file() + ": step " + step.name +
-                  " as given differs from the solution of " + parent.name +
+                  " starts with other code than the solution of " + parent.name +
                   " in more than comments; perhaps an indented comment or one that begins with "
                   "TODO follows a TODO's place.");
     }

@@ -13,7 +13,7 @@ namespace checker {
 
 enum class Rendering {
   step,      ///< as a student finds it: the full texts of the step's TODOs, nothing done
-  solution,  ///< solved, with one line in place of each TODO's text
+  solution,  ///< solved, with one line instead of each TODO's text
   student,   ///< solved by a student who leaves the comments as they were
 };
 
@@ -23,7 +23,7 @@ struct RenderedLine {
   std::string mark{};  ///< what the catalogue calls it; comments have none
 };
 
-/// The features that are on in the step as given, or solved.
+/// The features that are on in the original step, or solved.
 std::set<std::string> features_until(const Course& course, const Step& step, Rendering which);
 
 /// The first step with a job script whose solution has a feature. Throws Error if there is none.
@@ -48,11 +48,11 @@ std::map<std::filesystem::path, std::string> render_all(const Course& course);
 /// Tells the build which programs there are: a line "02_setup train.cpp" for each step.
 constexpr const char* kProgramList = "steps/.programs";
 
-/// A rendered file without what differs between a step as given and the solution before it: the
+/// A rendered file without what differs between an original step and the solution before it: the
 /// header comment and the TODO comments. comment: what begins a comment, "//" or "#".
 std::string strip_comments(std::string_view text, std::string_view comment);
 
-/// Throws Error if some step as given is not the solution of its parent, TODO and header comments
+/// Throws Error if some original step is not the solution of its parent, TODO and header comments
 /// apart: the course's sources are wrong then.
 void check_continuity(const Course& course);
 

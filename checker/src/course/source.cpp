@@ -46,7 +46,7 @@ Source::Line Source::parse(const std::string& text, int number) const {
   if (at_mark == text.npos || trim(code).empty()) return parse_unmarked(text, number);
   const auto name = text.substr(at_mark + comment_.size() + 1);
   if (!is_mark(name) || !code.ends_with("  ") || code.ends_with("   ")) {
-    throw Error(at(number) + ": \"" + text.substr(at_mark) + "\" is no mark: two blanks, " +
+    throw Error(at(number) + ": \"" + text.substr(at_mark) + "\" is not a mark: two blanks, " +
                 comment_ +
                 "@ and a name of small letters, digits, _ and . at the end of the line.");
   }

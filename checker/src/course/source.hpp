@@ -9,7 +9,7 @@
 /// Everything else is text. Other lines that begin with # (#include, #SBATCH) are text as well.
 ///
 /// A mark stands two blanks after the code, at the end of the line: small letters, digits, _ and .
-/// It is no part of the text. Where a statement takes several lines, all of them have its mark.
+/// It is not part of the text. Where a statement takes several lines, all of them have its mark.
 /// Both branches of an #if may have the same one.
 #include <set>
 #include <string>

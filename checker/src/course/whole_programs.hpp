@@ -1,5 +1,5 @@
 #pragma once
-/// Programs that are no edits of the reference: written by people who had not seen the rules, with
+/// Programs that are not edits of the reference: written by people who had not seen the rules, with
 /// the verdict that they expect. A program is a folder:
 ///
 ///   rounds/1/averages_every_second_step/train.cpp      the file of the step, as a student has it

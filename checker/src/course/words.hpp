@@ -6,7 +6,7 @@
 ///     why: why that is wrong, and what to look at
 ///     evidence: {name: a line of what was seen, ...}
 ///
-/// In place of a text, `what` and `why` may have several by variant ({otherwise: ..., by_node:
+/// Instead of a text, `what` and `why` may have several by variant ({otherwise: ..., by_node:
 /// ...}). {name} stands for a value that the rule gives, {name?does:do} for one of two words, by
 /// how many things the value names. Further sections hold lines of evidence that several findings
 /// share (lines), phrases that values may be (phrases), and what programs say of their own failure:

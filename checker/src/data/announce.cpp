@@ -30,13 +30,13 @@ void announce(const Set& set, const Request& request, const Amount& amount, cons
   terminal::say("  from   " + amount.from);
   terminal::say("  into   " + place.folder().string() + ", " + bytes_of(free) + " free");
   terminal::say("  fetch  " + fetched +
-                (amount.here > 0 ? ", and " + bytes_of(amount.here) + " have come before" : ""));
+                (amount.here > 0 ? ", and " + bytes_of(amount.here) + " were fetched before" : ""));
   if (amount.beside > 0) terminal::say("  unpack " + bytes_of(amount.beside));
   place.expect_space(amount.to_fetch() + amount.beside);
   if (amount.to_fetch() <= kAskAbove || request.yes) return;
   if (somebody_says_yes("Fetch " + fetched + "? [y/N] ")) return;
   throw Error("Nothing was fetched, because " + fetched +
-              " is much. Fix: say --yes; another folder takes --into FOLDER.");
+              " is a lot. Fix: add --yes, or choose another folder with --into FOLDER.");
 }
 
 }  // namespace checker::data

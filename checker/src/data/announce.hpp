@@ -1,5 +1,5 @@
 #pragma once
-/// What is said before anything is fetched.
+/// Tells the user how large a download is, and asks, before anything is fetched.
 #include <cstdint>
 #include <string>
 

@@ -50,12 +50,12 @@ std::string name_of(archive_entry* entry, const fs::path& file) {
   const char* text = archive_entry_pathname(entry);
   if (!text || !is_harmless(text)) {
     fail(file, std::string("It holds a file with the name \"") + (text ? text : "") +
-                   "\", which may lie outside of it.");
+                   "\", which may be outside the folder.");
   }
   const bool is_link = archive_entry_hardlink(entry) || archive_entry_symlink(entry);
   const auto type = archive_entry_filetype(entry);
   if (is_link || (type != AE_IFREG && type != AE_IFDIR)) {
-    fail(file, std::string("In it, ") + text + " is no file but a link or a device.");
+    fail(file, std::string("In it, ") + text + " is a link or a device, not a file.");
   }
   return fs::path(text).lexically_normal().string();
 }

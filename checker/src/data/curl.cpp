@@ -33,7 +33,7 @@ enum Status {
 };
 
 constexpr const char* kOtherServer =
-    "another server that has the same files takes --from, as does a folder: --from file:///FOLDER";
+    "name another server or folder with the same files: --from file:///FOLDER";
 
 std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -74,19 +74,19 @@ std::string reason(int status, const std::string& words) {
     case no_proxy_name:
     case no_host_name:
     case no_connection:
-      return "The server cannot be reached. Fix: on a cluster, run this on the login node; behind "
-             "a proxy, set https_proxy; " +
+      return "Cannot reach the server. Fix: on a cluster, run this on the login node; behind a "
+             "proxy, set https_proxy; " +
              elsewhere;
     case http_error:
-      return "The server answers " + http_status(words) + ". Fix: try later; " + elsewhere;
+      return "The server answered " + http_status(words) + ". Fix: try later; " + elsewhere;
     case no_such_file:
-      return "There is no such file. Fix: " + elsewhere;
+      return "The file does not exist there. Fix: " + elsewhere;
     case certificate_unknown:
     case no_certificates:
-      return "The server's certificate cannot be checked. Fix: sudo apt-get install "
-             "ca-certificates, and look whether the clock is right (date)";
+      return "Cannot check the server's certificate. Fix: sudo apt-get install ca-certificates, "
+             "and check the clock (date)";
     case out_of_time:
-      return "The server does not answer in time. Fix: run this again; " + elsewhere;
+      return "The server did not answer in time. Fix: run this again; " + elsewhere;
     default:
       return "curl failed with status " + std::to_string(status) + ". Fix: run this again; " +
              elsewhere;
@@ -136,7 +136,7 @@ Remote read_headers(std::string_view headers, const std::string& address) {
   if (size.empty()) size = linked_size;
   if (size.empty() ||
       !std::ranges::all_of(size, [](unsigned char c) { return std::isdigit(c) != 0; })) {
-    throw Error(address + ": The server does not say how large the file is. Fix: " + kOtherServer +
+    throw Error(address + ": The server does not tell the size of the file. Fix: " + kOtherServer +
                 ".");
   }
   remote.size = std::stoull(size);
@@ -171,17 +171,17 @@ Sent send_rest(const std::string& address, const std::filesystem::path& part,
   };
   const auto ended = run_ranks({&command, 1}, options);
   if (ended.interrupted_by != 0) {
-    throw Error("Interrupted. What has come is kept: the same command goes on from there.");
+    throw Error("Interrupted. Run the same command again: it continues.");
   }
   const auto& exit = ended.ranks[0].exit;
   if (exit.success()) return Sent::whole;
   if (broke_off(exit.code)) return Sent::part;
   if (exit.code == no_range) return Sent::no_ranges;
   if (exit.code == cannot_write || exit.signal == SIGXFSZ) {
-    throw Error(part.string() +
-                ": The disk takes no more: it is full, or files may not be so large here (ulimit "
-                "-f, quota). Fix: free some space and run the same command, which goes on from "
-                "there; or name another disk: --into FOLDER.");
+    throw Error(
+        part.string() +
+        ": The disk is full, or files cannot be that large here (ulimit -f, quota). Fix: free some "
+        "space and run the same command, which continues; or choose another disk: --into FOLDER.");
   }
   fail(address, exit.status(), words);
 }
@@ -192,8 +192,8 @@ void expect_curl() {
   } catch (const Error&) {  // said below
   }
   throw Error(
-      "The program curl, which fetches the data, is not there. Fix: sudo apt-get install curl; on "
-      "a cluster: module load curl.");
+      "The program curl, which fetches the data, is missing. Fix: sudo apt-get install curl; on a "
+      "cluster: module load curl.");
 }
 
 }  // namespace checker::data

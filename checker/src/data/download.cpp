@@ -76,16 +76,15 @@ void fetch_rest(const Wanted& wanted, const Remote& remote, Progress& progress) 
       break;
     } else if (now <= before) {
       throw Error(wanted.address + ": The server stopped after " + bytes_of(now) + " of " +
-                  bytes_of(remote.size) +
-                  ". What has come is kept. Fix: run the same command, which goes on from there.");
+                  bytes_of(remote.size) + ". Fix: run the same command, which continues.");
     }
   }
   if (const auto size = size_of(part); size != remote.size) {
     begin_again(wanted, remote);
     throw Error(wanted.address + ": The server sent " + std::to_string(size) +
-                " bytes and had said " + std::to_string(remote.size) +
-                ", so this is not the file. Fix: run the same command again; another server that "
-                "has the same files takes --from.");
+                " bytes but announced " + std::to_string(remote.size) +
+                ", so this is another file. Fix: run the same command again, or name another "
+                "server with --from.");
   }
 }
 
@@ -106,8 +105,8 @@ void fetch(const Wanted& wanted, const Remote& remote) {
 [[noreturn]] void refuse(const fs::path& file, const std::string& hash, const std::string& who,
                          const std::string& other, const std::string& otherwise) {
   throw Error(file.string() + ": Its SHA-256 is " + hash + ", but " + who + " " + other +
-              ". So it is damaged, or another file. It stays where it is and is not used. Fix: "
-              "remove it and run the same command" +
+              ". So it is damaged, or another file. It was kept, but is not used. Fix: remove it "
+              "and run the same command" +
               otherwise + ".");
 }
 
@@ -139,8 +138,7 @@ uintmax_t bytes_here(const Wanted& wanted, const Remote& remote) {
 std::string download(const Wanted& wanted, const Remote& remote) {
   if (remote.size == 0) {
     throw Error(wanted.address +
-                ": The file is empty there. Fix: another server that has the "
-                "same files takes --from.");
+                ": The file is empty on the server. Fix: name another server with --from.");
   }
   fetch(wanted, remote);
   const auto hash = hash_calmly(part_of(wanted), wanted.shown);

@@ -1,5 +1,5 @@
 #pragma once
-/// One file of a data set, fetched and looked at.
+/// Downloads one file of a data set and checks it.
 #include <filesystem>
 #include <string>
 

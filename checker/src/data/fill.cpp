@@ -20,7 +20,7 @@ void write(const fs::path& file, const NextBytes& next) {
   for (auto bytes = next(); stream && !bytes.empty(); bytes = next()) stream << bytes;
   stream.close();
   if (stream) return;
-  throw Error(file.string() + ": It cannot be written (" + std::generic_category().message(errno) +
+  throw Error(file.string() + ": Cannot write it (" + std::generic_category().message(errno) +
               "). Fix: free some space and run the same command.");
 }
 

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kTrust = ", or say --trust if you know that this file is good";
+constexpr const char* kTrust = ", or add --trust if you know that this file is good";
 
 std::string base_of(const Source& source, const Request& request) {
   return request.from.empty() ? source.base : request.from;
@@ -51,8 +51,8 @@ void fetch_sources(const Set& set, const Request& request, const Place& place) {
       static_cast<uintmax_t>(static_cast<double>(amount.beside + amount.all) * set.growth);
   announce(set, request, amount, place);
   for (const auto& [file, remote] : missing) download(file, remote);
-  terminal::say(request.trust ? "The archives' SHA-256 were not compared, as --trust says."
-                              : "The archives' SHA-256 are the published ones.");
+  terminal::say(request.trust ? "The archives' SHA-256 were not compared, because of --trust."
+                              : "The archives have the published SHA-256.");
 }
 
 // .part/unpacked and .part/manifest.sha256, which is there only if they are complete.
@@ -88,12 +88,13 @@ void move_out(const Place& place) {
 void get_archives(const Set& set, const Request& request, Place& place) {
   if (fs::exists(place.folder() / kManifest)) {
     terminal::say(set.name + " was fetched before. ./workbook data " + set.name +
-                  " --verify looks whether it is whole.");
+                  " --verify checks whether it is complete.");
   } else {
     if (!fs::exists(place.unfinished() / kManifest)) {
       if (place.holds_something()) {
-        throw Error(place.folder().string() + ": There are files already, and no " + kManifest +
-                    " among them. Fix: name another folder, --into FOLDER, or move them away.");
+        throw Error(
+            place.folder().string() + ": This folder has files, but no " + kManifest +
+            " among them. Fix: choose another folder, --into FOLDER, or move the files away.");
       }
       fetch_sources(set, request, place);
       unpack(set, place);
@@ -123,8 +124,8 @@ void get(const Set& set, const Request& request) {
     }
   } catch (const fs::filesystem_error& error) {
     throw Error(error.path1().string() + ": " + error.code().message() +
-                ". Fix: look who owns the folder and what is free on its disk, then run the same "
-                "command, which goes on; or name another folder: --into FOLDER.");
+                ". Fix: check the folder's owner and the free space on its disk, then run the same "
+                "command, which continues; or choose another folder: --into FOLDER.");
   }
   const auto files = read_manifest(place.folder() / kManifest).size();
   terminal::say(place.folder().string() + " holds " + count_of(files, "file") +
@@ -136,7 +137,7 @@ bool verify(const Set& set, const fs::path& folder) {
   const auto manifest = read_manifest(folder / kManifest);
   if (manifest.empty()) {
     throw Error(folder.string() + ": There is no " + kManifest +
-                ", so nothing to compare with. Fix: ./workbook data " + set.name +
+                ", so there is nothing to compare with. Fix: ./workbook data " + set.name +
                 " fetches the set; --into FOLDER says where it is.");
   }
   terminal::Stage stage("comparing " + count_of(manifest.size(), "file"));
@@ -150,9 +151,9 @@ bool verify(const Set& set, const fs::path& folder) {
   stage.failed();
   for (const auto& path : damage.missing) terminal::say("  missing: " + path);
   for (const auto& path : damage.changed) terminal::say("  damaged: " + path);
-  const std::string fix = set.has_years ? "remove the damaged files and run the same command as "
-                                          "for the download"
-                                        : "remove the folder and fetch the set again";
+  const std::string fix = set.has_years
+                              ? "remove the damaged files and run the download command again"
+                              : "remove the folder and fetch the set again";
   terminal::complain(folder.string() + ": " + count_of(damage.missing.size(), "file") +
                      " missing, " + std::to_string(damage.changed.size()) +
                      " damaged. Fix: " + fix + ".");

@@ -1,5 +1,5 @@
 #pragma once
-/// Fetching a data set and looking whether it is still whole.
+/// Fetches a data set, and checks later whether it is still complete.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@ namespace checker::data {
 
 struct Request {
   std::filesystem::path folder;
-  std::string from;        ///< in the place of the sources' bases; empty: those
+  std::string from;        ///< instead of the sources' bases; empty: those
   std::vector<int> years;  ///< of a set that has years
   bool yes = false;        ///< large downloads need not be confirmed
   bool trust = false;      ///< published hashes need not be met

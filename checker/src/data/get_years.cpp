@@ -75,12 +75,12 @@ void get_years(const Set& set, const Request& request, Place& place) {
     missing.push_back({path, std::move(file), std::move(remote)});
   }
   if (missing.empty()) {
-    terminal::say("All of that was fetched before.");
+    terminal::say("Everything was fetched before.");
   } else {
     announce(set, request, amount, place);
     terminal::say(
-        "Nobody publishes hashes of these files: their first download is trusted, and "
-        "--verify compares with it.");
+        "Nobody publishes hashes of these files. The first download is trusted, and --verify "
+        "compares with it.");
   }
   for (const auto& file : missing) fetch(file, place, manifest);
   place.clean_up();

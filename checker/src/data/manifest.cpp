@@ -40,7 +40,7 @@ void hash_some(const fs::path& folder, std::vector<std::string> paths, Manifest&
     return true;
   };
   const auto ended = run_ranks({&command, 1}, options);
-  if (ended.interrupted_by != 0) throw Error("Interrupted. The same command does it again.");
+  if (ended.interrupted_by != 0) throw Error("Interrupted. Run the same command again.");
   if (ended.ranks[0].exit.code > 1 || ended.ranks[0].exit.signal != 0) {
     throw Error("sha256sum in " + folder.string() + ": " + ended.ranks[0].exit.describe() +
                 ". Fix: sudo apt-get install coreutils.");
@@ -57,8 +57,8 @@ Manifest read_manifest(const fs::path& file) {
     ++number;
     if (!line.empty() && !read_line(line, manifest)) {
       throw Error(file.string() + ":" + std::to_string(number) +
-                  ": This is no line of sha256sum. Fix: take the line out; or remove the file, "
-                  "and the next download writes it again.");
+                  ": This is not a line of sha256sum. Fix: delete the line, or remove the file: "
+                  "the next download writes it again.");
     }
   }
   return manifest;
@@ -85,7 +85,7 @@ Manifest hash_files(const fs::path& folder, const std::vector<std::string>& path
 std::string hash_file(const fs::path& file) {
   const auto name = file.filename().string();
   const auto hashes = hash_files(file.parent_path(), {name});
-  if (hashes.empty()) throw Error(file.string() + ": It cannot be read. Fix: run this again.");
+  if (hashes.empty()) throw Error(file.string() + ": Cannot read it. Fix: run this again.");
   return hashes.at(name);
 }
 

@@ -14,7 +14,7 @@ constexpr const char* kManifest = "manifest.sha256";
 /// From paths in the set's folder to their SHA-256.
 using Manifest = std::map<std::string, std::string>;
 
-/// None in a file that is not there. Throws Error, with the line, for what is no manifest.
+/// None in a file that is not there. Throws Error, with the line, for what is not a manifest.
 Manifest read_manifest(const std::filesystem::path& file);
 void write_manifest(const std::filesystem::path& file, const Manifest& manifest);
 

@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kFolderOfYourOwn = "Fix: name a folder of your own: --into FOLDER.";
+constexpr const char* kFolderOfYourOwn = "Fix: choose a folder of your own: --into FOLDER.";
 
 Error refused(const fs::path& folder, const std::string& why) {
-  return Error(folder.string() + ": It cannot be written to (" + why + "). " + kFolderOfYourOwn);
+  return Error(folder.string() + ": Cannot write to it (" + why + "). " + kFolderOfYourOwn);
 }
 
 fs::path variable(const char* name) {
@@ -34,8 +34,7 @@ fs::path cache_folder() {
   if (const auto folder = variable("WORLDSIZE_CACHE"); !folder.empty()) return folder;
   if (const auto folder = variable("XDG_CACHE_HOME"); !folder.empty()) return folder / "worldsize";
   if (const auto home = variable("HOME"); !home.empty()) return home / ".cache" / "worldsize";
-  throw Error(std::string("There is no place for data, because HOME is not set. ") +
-              kFolderOfYourOwn);
+  throw Error(std::string("HOME is not set, so there is no cache folder. ") + kFolderOfYourOwn);
 }
 
 Place::Place(const fs::path& folder) : folder_(fs::absolute(folder).lexically_normal()) {
@@ -49,8 +48,8 @@ Place::Place(const fs::path& folder) : folder_(fs::absolute(folder).lexically_no
   // File systems without locks go without.
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw Error(folder_.string() +
-                ": Another ./workbook data is at work here. Fix: wait for it, or name another "
-                "folder: --into FOLDER.");
+                ": Another ./workbook data is using this folder. Fix: wait for it, or choose "
+                "another folder: --into FOLDER.");
   }
 }
 
@@ -66,7 +65,7 @@ void Place::expect_space(uintmax_t bytes) const {
   if (free >= bytes) return;
   throw Error(folder_.string() + ": The disk has " + bytes_of(free) + " free, and " +
               bytes_of(bytes) +
-              " are needed. Fix: free some space, or name another disk: --into FOLDER.");
+              " are needed. Fix: free some space, or choose another disk: --into FOLDER.");
 }
 
 void Place::clean_up() { fs::remove_all(unfinished()); }

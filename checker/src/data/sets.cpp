@@ -53,7 +53,7 @@ const Set& find_set(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& set : all) names.push_back(set.name);
   const auto guess = did_you_mean(name, names);
-  throw UsageError("There is no data set " + name + (guess.empty() ? "." : guess) +
+  throw UsageError("Unknown data set: " + name + (guess.empty() ? "." : guess) +
                    " There are: " + join(names, ", ") + ".");
 }
 

@@ -24,7 +24,7 @@ struct Set {
   std::vector<Source> sources;
   /// What is made of the sources takes so many times their size. 0: they are the data themselves.
   double growth = 0;
-  bool has_years = false;  ///< files of single years, of which the user chooses
+  bool has_years = false;  ///< the user chooses among files of single years
 };
 
 std::span<const Set> sets();

@@ -59,7 +59,7 @@ std::unordered_map<std::string, size_t> read_splits(const fs::path& file) try {
   }
   return splits;
 } catch (const json::exception& error) {
-  throw Error(file.string() + ": It does not tell the splits (" + error.what() +
+  throw Error(file.string() + ": It does not list the splits (" + error.what() +
               "). Fix: remove this file and run the same command.");
 }
 
@@ -73,7 +73,7 @@ std::string to_line(const std::string& id, const Article& article) try {
   const json line{{"document", article.document}, {"summary", article.summary}, {"id", id}};
   return line.dump() + "\n";
 } catch (const json::exception&) {
-  throw Error("it is no UTF-8");
+  throw Error("it is not UTF-8");
 }
 
 class Writer {
@@ -98,7 +98,7 @@ class Writer {
 
  private:
   [[noreturn]] void fail(size_t split) const {
-    throw Error(files_.at(split).string() + ": It cannot be written (" +
+    throw Error(files_.at(split).string() + ": Cannot write it (" +
                 std::generic_category().message(errno) +
                 "). Fix: free some space and run the same command.");
   }
@@ -117,7 +117,7 @@ Article read_article(std::string_view text) {
   // [SN]URL[SN] one [SN]TITLE[SN] two [SN]FIRST-SENTENCE[SN] three [SN]RESTBODY[SN] four
   auto parts = parts_between_marks(kept);
   if (parts.size() < 9 || parts[5] != "FIRST-SENTENCE" || parts[7] != "RESTBODY") {
-    throw Error("it has not the parts URL, TITLE, FIRST-SENTENCE and RESTBODY");
+    throw Error("it lacks one of the parts URL, TITLE, FIRST-SENTENCE and RESTBODY");
   }
   return {.document = parts[8], .summary = parts[6]};
 }
@@ -142,7 +142,7 @@ void write_articles(const fs::path& archive, const fs::path& splits, const fs::p
   writer.close();
   if (wanted.empty()) return;
   throw Error(archive.string() + ": " + std::to_string(wanted.size()) + " of " +
-              std::to_string(all) + " articles are not in it, such as " + wanted.begin()->first +
+              std::to_string(all) + " articles are missing, for example " + wanted.begin()->first +
               ". Fix: remove this archive and run the same command.");
 }
 

@@ -21,7 +21,7 @@ int year_of(const std::string& text) {
   static const std::regex four_digits("\\d{4}");
   const int year = std::regex_match(text, four_digits) ? std::stoi(text) : 0;
   if (year >= kFirst && year <= kLast) return year;
-  throw UsageError("\"" + text + "\" is no year. --years takes a list such as 1990,1993-1995.");
+  throw UsageError("\"" + text + "\" is not a year. --years takes a list such as 1990,1993-1995.");
 }
 
 std::vector<int> sorted(const std::set<int>& years) { return {years.begin(), years.end()}; }
@@ -48,8 +48,8 @@ std::vector<int> years_of(const std::string& base, const std::string& split) {
   auto years = years_listed(page_of(base + "/" + split));
   if (!years.empty()) return years;
   throw Error(base + "/" + split +
-              "/: This page lists no files such as 1990.h5. Fix: look at it in a browser; another "
-              "server that has the same files takes --from.");
+              "/: This page lists no files such as 1990.h5. Fix: open it in a browser, or name "
+              "another server with --from.");
 }
 
 }  // namespace
@@ -88,7 +88,7 @@ std::vector<std::string> files_of_years(const std::string& base, const std::vect
     for (const int year : chosen) files.push_back(split + "/" + std::to_string(year) + ".h5");
   }
   if (unknown.empty()) return files;
-  throw Error(base + ": It has no " + in_words(unknown) + ". Fix: choose among " +
+  throw Error(base + ": It has no " + in_words(unknown) + ". Fix: choose from " +
               join(known, "; ") + ".");
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Which files of a set that has a file for each year.
+/// Chooses the files of a data set that has one file per year.
 #include <string>
 #include <vector>
 
@@ -14,8 +14,8 @@ std::vector<int> parse_years(const std::string& text);
 std::vector<int> years_listed(const std::string& page);
 
 /// The files, as paths under `base`, that go with the chosen years: those years of each split, the
-/// first year of a split of which none is chosen, and the means and deviations. Asks the server
-/// which years a split has. Throws Error for a year that no split has.
+/// first year of a split without a chosen one, and the means and deviations. Asks the server which
+/// years a split has. Throws Error for a year that no split has.
 std::vector<std::string> files_of_years(const std::string& base, const std::vector<int>& years);
 
 }  // namespace checker::data

@@ -31,7 +31,7 @@ HealthCheck slurm(const std::string& version) {
   const auto nodes = answer_of({"sinfo", "--noheader", "--Node", "--format=%N %T"});
   if (!nodes) {
     return {"Slurm", Health::bad, version + ", but its controller does not answer",
-            "wait and try again; sinfo says more. Without a cluster: ./workbook lab up"};
+            "wait and try again; sinfo tells more. Without a cluster: ./workbook lab up"};
   }
   const auto lines = split_lines(*nodes);
   const auto idle =
@@ -46,8 +46,8 @@ HealthCheck interface(const std::string& suffix) {
   if (!nodes || nodes->empty()) return {"interface", Health::absent, suffix + ", not tried"};
   const auto host = split_lines(*nodes).front() + suffix;
   if (resolves(host)) return {"interface", Health::good, host + " is known"};
-  return {"interface", Health::bad, "there is no host " + host,
-          "correct interface in sbatch/site.conf; without it nodes meet by their plain names."};
+  return {"interface", Health::bad, "unknown host " + host,
+          "correct interface in sbatch/site.conf, or remove it to use the plain node names."};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-/// Is this machine fit for the course? What is looked at, in the order of the report.
+/// The checks of ./workbook doctor, in the order of its report.
 #include <vector>
 
 #include "doctor/health_check.hpp"

@@ -36,15 +36,15 @@ HealthCheck nccl(const Project& project) {
 HealthCheck driver(const std::string& version) {
   if (at_least(version, kLeastDriver)) return {"driver", Health::good, version};
   return {"driver", Health::bad, version + ", and CUDA 13 needs " + kLeastDriver,
-          "ask whoever looks after the machine; until then: --cpu with every verb."};
+          "ask the administrator for a newer driver; until then add --cpu to every command."};
 }
 
 HealthCheck seen(const std::vector<std::string>& names) {
   const size_t visible = gpus_here();
   auto text = std::to_string(names.size()) + " x " + names.front();
   if (visible == names.size()) return {"GPUs", Health::good, text};
-  return {"GPUs", Health::bad, text + ", of which programs see " + std::to_string(visible),
-          "CUDA_VISIBLE_DEVICES says which; unset it, or ask Slurm for all: --gres=gpu:" +
+  return {"GPUs", Health::bad, text + ", programs see " + std::to_string(visible),
+          "CUDA_VISIBLE_DEVICES hides the others; unset it, or ask Slurm for all: --gres=gpu:" +
               std::to_string(names.size())};
 }
 
@@ -62,7 +62,7 @@ std::vector<HealthCheck> examine_gpus(const Place& place) {
   if (!said || said->empty()) {
     // A login node often has none, and a laptop neither.
     checks.push_back({"GPUs", for_gpus && place.compute_node ? Health::bad : Health::absent,
-                      "none here; ranks run on the CPU, over Gloo",
+                      "none; ranks run on the CPU, over Gloo",
                       for_gpus && place.compute_node ? "ask Slurm for them: --gres=gpu:4" : ""});
     return checks;
   }
@@ -74,7 +74,7 @@ std::vector<HealthCheck> examine_gpus(const Place& place) {
   checks.push_back(seen(names));
   if (!for_gpus) {
     checks.push_back({"build", Health::bad, "for CPUs, on a machine with GPUs",
-                      "./workbook start --cuda, then say every verb with --cuda"});
+                      "./workbook start --cuda, then add --cuda to every command"});
   }
   return checks;
 }

@@ -5,7 +5,7 @@ namespace checker::doctor {
 
 enum class Health {
   good,
-  bad,     ///< has to be mended
+  bad,     ///< has to be fixed
   absent,  ///< not here, which may be all right
 };
 
@@ -13,8 +13,8 @@ enum class Health {
 struct HealthCheck {
   std::string subject;  ///< "driver"
   Health health = Health::good;
-  std::string found;   ///< "580.95.05"
-  std::string mend{};  ///< an order; of what is bad, or of what is absent and may be wanted
+  std::string found;  ///< "580.95.05"
+  std::string fix{};  ///< an order; of what is bad, or of what is absent and may be wanted
 };
 
 }  // namespace checker::doctor

@@ -24,7 +24,7 @@ std::string gib(uint64_t bytes) { return std::to_string(bytes / kGiB) + " GB fre
 HealthCheck disk(const fs::path& folder) {
   struct statvfs space = {};
   if (::statvfs(folder.c_str(), &space) != 0) {
-    return {"disk", Health::bad, folder.string() + " cannot be looked at", "is it still mounted?"};
+    return {"disk", Health::bad, folder.string() + " cannot be read", "is it still mounted?"};
   }
   const auto bytes = uint64_t{space.f_bavail} * space.f_frsize;
   // Some file systems make inodes as they need them and count none.
@@ -33,9 +33,9 @@ HealthCheck disk(const fs::path& folder) {
   if (bytes >= 2 * kGiB && inodes) return {"disk", Health::good, text};
   return {"disk", Health::bad,
           inodes ? text + ", and a build takes 2"
-                 : "only " + std::to_string(space.f_favail) + " files more may be made",
-          "free some, or put the project on another disk (on a cluster: the project or scratch "
-          "file system, not home)."};
+                 : "only " + std::to_string(space.f_favail) + " more files allowed",
+          "free some space, or move the project to another disk (on a cluster: project or scratch, "
+          "not home)."};
 }
 
 // Gloo and NCCL put what ranks of one node share there.
@@ -48,8 +48,8 @@ HealthCheck shared_memory() {
   const auto bytes = uint64_t{space.f_bavail} * space.f_frsize;
   const auto text = std::to_string(bytes / kMiB) + " MB free";
   if (bytes >= 256 * kMiB) return {"/dev/shm", Health::good, text};
-  return {"/dev/shm", Health::bad, text + ", and ranks on GPUs share data there",
-          "remove what dead programs left there; a container needs --shm-size=1g or --ipc=host."};
+  return {"/dev/shm", Health::bad, text + "; ranks on GPUs share data there",
+          "remove files of dead programs; a container needs --shm-size=1g or --ipc=host."};
 }
 
 // A limit, counted in so many.
@@ -65,7 +65,7 @@ HealthCheck limits() {
                     shown(memory.rlim_cur, kMiB) + (memory.rlim_cur == RLIM_INFINITY ? "" : " MB");
   if (files.rlim_cur < 1024) {
     return {"limits", Health::bad, text,
-            "ulimit -n 4096: each rank keeps connections to the others."};
+            "ulimit -n 4096: each rank keeps a connection to every other rank."};
   }
   std::error_code ignored;
   const bool infiniband = fs::exists("/sys/class/infiniband", ignored) &&
@@ -94,11 +94,11 @@ HealthCheck clock(const fs::path& folder) {
   ::unlink(name.c_str());
   const double apart = now - (static_cast<double>(seen.st_mtim.tv_sec) +
                               1e-9 * static_cast<double>(seen.st_mtim.tv_nsec));
-  if (std::abs(apart) < 2) return {"clock", Health::good, "agrees with that of the files"};
+  if (std::abs(apart) < 2) return {"clock", Health::good, "agrees with the file system's clock"};
   return {"clock", Health::bad,
           format_seconds(std::abs(apart)) + (apart > 0 ? " ahead of" : " behind") +
-              " that of the files",
-          "sudo timedatectl set-ntp true; on a cluster, tell its administrators."};
+              " the file system's clock",
+          "sudo timedatectl set-ntp true; on a cluster, tell the administrators."};
 }
 
 }  // namespace

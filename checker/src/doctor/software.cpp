@@ -17,12 +17,10 @@ HealthCheck compiler(const Place& place) {
   const auto said = answer_of({program, "--version"});
   if (said) return {"compiler", Health::good, split_lines(*said).front()};
   if (place.compute_node)
-    return {"compiler", Health::absent, "none, which a compute node can do without"};
-  return {
-      "compiler", Health::bad,
-      (program.empty() ? "the build's compiler" : program) + " does not answer",
-      "sudo apt-get install clang; on a cluster, load the modules that were loaded when you set "
-      "up."};
+    return {"compiler", Health::absent, "none, and a compute node needs none"};
+  return {"compiler", Health::bad,
+          (program.empty() ? "the build's compiler" : program) + " does not answer",
+          "sudo apt-get install clang; on a cluster, load the same modules as at set-up."};
 }
 
 HealthCheck libtorch(const Place& place) {
@@ -32,7 +30,8 @@ HealthCheck libtorch(const Place& place) {
   if (fs::exists(root / "lib/libtorch_cpu.so")) {
     return {"LibTorch", Health::good, version + ", " + root.string()};
   }
-  return {"LibTorch", Health::bad, root.string() + " is gone", "./workbook start brings it back."};
+  return {"LibTorch", Health::bad, root.string() + " is gone",
+          "./workbook start installs it again."};
 }
 
 // Steps that cannot be submitted, because their programs were not built.
@@ -56,7 +55,7 @@ HealthCheck torchrun(const Place& place) {
   if (!why) return {"torchrun", Health::good, own.string()};
   if (!why_not_running("torchrun")) return {"torchrun", Health::good, "the one in PATH"};
   return {"torchrun", Health::absent, "does not run: " + *why,
-          std::string("Job scripts start it. Install what it needs: ") +
+          std::string("Job scripts need it. Install what it needs: ") +
               (place.compute_node ? "on the login node, " : "") + "./workbook prefetch"};
 }
 

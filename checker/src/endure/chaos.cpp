@@ -117,10 +117,10 @@ std::string disturb(const Cluster& cluster, const std::string& job, Random& rand
       return "a torchrun was killed";
     case 2:
       cluster.order({"scancel", "--batch", "--signal=USR1", job});
-      return "its time was up";
+      return "it reached its time limit";
     case 3:
       cluster.order({"scontrol", "requeue", job});
-      return "it was queued again";
+      return "it was requeued";
     default: {
       const std::string node = random() % 2 == 0 ? "n1" : "n2";
       cluster.power_cut(node);
@@ -168,7 +168,7 @@ Outcome chaos_on_a_lab(const ChaosOptions& options) {
   Random random(options.trials.seed);
   const auto first = cluster.submit();
   if (!endure(cluster, first, 0, random).completed) {
-    throw Error("The job fails even undisturbed: " + cluster.said(first));
+    throw Error("The job fails even without disturbance: " + cluster.said(first));
   }
   const auto expected = cluster.model(first);
   size_t events = 0;

@@ -64,7 +64,7 @@ std::string damage(const Pair& pair, const std::string& name, Random& random) {
         break;
       }
       case 3:
-        what = "bytes behind the end";
+        what = "extra bytes at the end";
         bytes.append(1 + below(100, random), 'x');
         break;
       case 4:

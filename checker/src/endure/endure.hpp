@@ -1,6 +1,5 @@
 #pragma once
-/// Does training survive? Runs of the last trainer that are killed, and checkpoints that are
-/// damaged, many of each.
+/// Tests recovery: kills many runs of the last trainer, and damages many checkpoints.
 #include <cstdint>
 #include <filesystem>
 #include <functional>

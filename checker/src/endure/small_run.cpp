@@ -81,7 +81,7 @@ RunEnd SmallRun::train(size_t world_size, const Disturb& disturb) const {
 
 RunEnd SmallRun::train_undisturbed(size_t world_size) const {
   auto end = train(world_size);
-  if (!end.success) throw Error("The trainer fails even undisturbed: " + end.said);
+  if (!end.success) throw Error("The trainer fails even without disturbance: " + end.said);
   return end;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Which rank left which files, and who changed whose.
+/// Finds out which rank wrote which files, and which rank changed another rank's files.
 #include <optional>
 
 #include "evidence/run.hpp"

@@ -42,7 +42,7 @@ struct Log {
   instrumentation::Header header{};  ///< zeros if nothing is recorded
   std::vector<Event> events;
   uint64_t dropped = 0;  ///< records that no longer fitted
-  bool broken = false;   ///< something in it was no log
+  bool broken = false;   ///< something in it was not a log
 };
 
 /// Makes an empty log of this length for a rank to record into. Throws Error.

@@ -18,7 +18,7 @@ T load(std::string_view bytes) {
 
 uint64_t next_chunk(uint64_t at) { return (at / format::kChunk + 1) * format::kChunk; }
 
-// Bytes up to the last one that is no zero: what follows it was never written.
+// Bytes up to the last one that is not zero: what follows it was never written.
 uint64_t written(std::string_view bytes) { return bytes.find_last_not_of('\0') + 1; }
 
 // Where no whole record is: nothing was written there, or a process was killed while it wrote, or

@@ -26,8 +26,8 @@ struct HeaderRead {
 };
 std::optional<HeaderRead> read_header(std::string_view bytes);
 
-/// Calls `take` for each record, in their order. bytes: a log from its beginning, of which whole
-/// chunks may have been left out. Returns how many bytes are damaged.
+/// Calls `take` for each record, in their order. bytes: a log from its beginning, possibly without
+/// some whole chunks. Returns how many bytes are damaged.
 uint64_t read_records(std::string_view bytes, const std::function<void(const RecordRead&)>& take);
 
 }  // namespace checker

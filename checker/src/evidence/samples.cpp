@@ -6,7 +6,7 @@ namespace checker {
 
 namespace {
 
-// A task has a few; more is no split.
+// A task has a few; more is not a split.
 constexpr uint64_t kMostSplits = 64;
 // A program may compute some outputs before it looks at their losses.
 constexpr size_t kForwardsKept = 256;

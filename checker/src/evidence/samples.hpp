@@ -1,6 +1,6 @@
 #pragma once
-/// Which samples a loss was computed of. A batch is recognised by its values, in what the model's
-/// forward pass received and in the loss's targets.
+/// Finds the samples that a loss was computed from. A batch is recognised by its values, in what
+/// the model's forward pass received and in the loss's targets.
 #include <deque>
 #include <map>
 #include <optional>

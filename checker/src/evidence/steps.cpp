@@ -36,8 +36,8 @@ void StepFinder::step_pieces(uint64_t model) {
   stepped_.assign(rank_.parameters.size(), true);
 }
 
-// Pieces do not tell of which model they are; their first values do. Of two that have as many of
-// them, the later one.
+// Pieces do not tell which model they belong to, but their first values do. Of two that have as
+// many of them, the later one.
 void StepFinder::choose_model(const std::vector<double>& pieces) {
   size_t most = 0;
   for (const auto& model : models_) {

@@ -21,7 +21,7 @@ struct TensorSeen {
 /// The numbers in these bytes; nothing for a type that is not known and for a part of a number.
 std::optional<std::vector<double>> read_numbers(int32_t scalar_type, std::string_view bytes);
 
-/// Nothing for what is no list of tensors.
+/// Nothing for what is not a list of tensors.
 std::optional<std::vector<TensorSeen>> read_tensors(std::string_view payload);
 
 /// The values of these tensors, which lie one after the other; nothing if they do not fit.

@@ -59,13 +59,13 @@ std::vector<std::string> look_at_all(const Results& wanted, const Results& found
   for (const auto& [name, result] : wanted) {
     const auto other = found.find(name);
     if (other == found.end()) {
-      wrong.push_back(name + ": there is no such run any more");
+      wrong.push_back(name + ": this run no longer exists");
     } else if (const auto words = look(result, other->second); !words.empty()) {
       wrong.push_back(name + ": " + join(words, "; "));
     }
   }
   for (const auto& [name, result] : found) {
-    if (!wanted.contains(name)) wrong.push_back(name + ": there was no such run before");
+    if (!wanted.contains(name)) wrong.push_back(name + ": this run is new");
   }
   return wrong;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// Results held against each other: bit by bit, or by their losses alone.
+/// Compares results: bit by bit, or by their losses alone.
 #include <span>
 #include <string>
 #include <vector>

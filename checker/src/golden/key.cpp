@@ -80,8 +80,8 @@ Key key_here(const Project& project) {
       capture({.arguments = {program.string(), "--torch"}, .environment = {}, .directory = {}});
   const auto words = split(trim(said.output), ' ');
   if (!said.success() || words.size() != 2) {
-    throw Error(program.string() + " --torch does not say which LibTorch it runs with:\n" +
-                said.output + "Fix: ./workbook build replay");
+    throw Error(program.string() + " --torch does not name its LibTorch:\n" + said.output +
+                "Fix: ./workbook build replay");
   }
   key.torch = words[0];
   key.capability = words[1];

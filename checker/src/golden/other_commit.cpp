@@ -43,7 +43,7 @@ std::string hash_of(const Project& project, const std::string& commit) {
   const auto said =
       git(project, {"rev-parse", "--verify", "--quiet", "--end-of-options", commit + "^{commit}"});
   if (said.success()) return std::string(trim(said.output));
-  throw Error("There is no commit " + commit + " in " + project.source.string() + "." +
+  throw Error("Unknown commit " + commit + " in " + project.source.string() + "." +
               last_lines(said.output) + " Fix: git log shows commits, git fetch brings more.");
 }
 
@@ -71,7 +71,7 @@ void OtherCommit::check_out(const std::string& hash) {
   remove();  // what an interrupted comparison left
   const auto said =
       git(ours_, {"worktree", "add", "--force", "--detach", other_.source.string(), hash});
-  if (!said.success()) throw Error(name_ + " cannot be checked out:" + last_lines(said.output));
+  if (!said.success()) throw Error(name_ + " could not be checked out:" + last_lines(said.output));
 }
 
 void OtherCommit::configure() {

@@ -1,5 +1,5 @@
 #pragma once
-/// Another commit of the project, checked out and built beside this one.
+/// Checks out and builds another commit of the project, next to this one.
 #include <string>
 
 #include "support/project.hpp"

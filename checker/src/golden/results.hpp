@@ -42,8 +42,8 @@ struct Update {
   size_t dropped = 0;  ///< entries of other keys that no longer hold
 };
 
-/// The entries with this one in the place of its key's. If its results are others than before, or
-/// than another key's, what other machines once computed was another program's and is dropped.
+/// The entries with this one instead of its key's. If its results are others than before, or than
+/// another key's, what other machines once computed was another program's and is dropped.
 Update updated(std::span<const Entry> entries, const Entry& fresh);
 
 }  // namespace checker::golden

@@ -24,8 +24,7 @@ std::string problem(archive* reader) {
 
 void expect_small(archive* reader) {
   if (archive_filter_bytes(reader, 0) > kMostUnpacked) {
-    throw Unreadable(
-        "Unpacked it would be larger than 256 MiB. Mend: hand in with ./workbook pack");
+    throw Unreadable("Unpacked it would be larger than 256 MiB. Fix: hand in with ./workbook pack");
   }
 }
 
@@ -64,7 +63,7 @@ Gathered gather_archive(const std::string& file, const std::vector<GradedStep>& 
   archive_read_support_format_zip(reader.get());
   archive_read_support_format_7zip(reader.get());
   if (archive_read_open_filename(reader.get(), file.c_str(), kBlock) != ARCHIVE_OK) {
-    throw Unreadable("It is no archive that can be read: " + problem(reader.get()) + ".");
+    throw Unreadable("It is not a readable archive: " + problem(reader.get()) + ".");
   }
   Gatherer gatherer(steps);
   archive_entry* entry = nullptr;
@@ -72,7 +71,7 @@ Gathered gather_archive(const std::string& file, const std::vector<GradedStep>& 
     const int status = archive_read_next_header(reader.get(), &entry);
     if (status == ARCHIVE_EOF) break;
     if (status < ARCHIVE_WARN) {
-      throw Unreadable("It cannot be read to its end: " + problem(reader.get()) + ".");
+      throw Unreadable("It cannot be read to the end: " + problem(reader.get()) + ".");
     }
     if (entries >= kMostEntries) throw Unreadable("It holds more than 100,000 files.");
     expect_small(reader.get());
@@ -84,7 +83,7 @@ Gathered gather_archive(const std::string& file, const std::vector<GradedStep>& 
       gatherer.offer(name, [&] { return read_entry(reader.get()); });
       skip_rest(reader.get());
     } else if (archive_entry_filetype(entry) != AE_IFDIR) {
-      gatherer.offer_other(name, "no regular file");
+      gatherer.offer_other(name, "not a regular file");
     }
   }
   return gatherer.take();

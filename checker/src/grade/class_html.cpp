@@ -158,7 +158,7 @@ std::string to_html(const ClassReport& report) {
   add(body, "h1", "Class of " + std::to_string(report.students.size()));
   add(body, "p",
       "Graded " + in_words(report.when) + ", course " + page::printable(report.course) +
-          ". Similar submissions are not looked for.");
+          ". This report does not look for similar submissions.");
   add(body, "h2", "TODO by TODO");
   add_hardest(body, report);
   add(body, "h2", "The class");

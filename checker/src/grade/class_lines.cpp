@@ -13,7 +13,7 @@ char letter(Mark mark) {
   return letters.at(static_cast<size_t>(mark));
 }
 
-// Bytes are no columns; names are mostly ASCII, and others only stand a little to the left.
+// Bytes are not columns; names are mostly ASCII, and others only stand a little to the left.
 std::string padded(std::string text, size_t width) {
   const auto columns =
       std::ranges::count_if(text, [](char c) { return (static_cast<uint8_t>(c) & 0xc0U) != 0x80; });

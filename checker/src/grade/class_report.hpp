@@ -1,5 +1,5 @@
 #pragma once
-/// What comes of a grading: one report in memory, which terminal, JSON, CSV, JUnit and HTML show.
+/// The result of a grading: one report in memory, which terminal, JSON, CSV, JUnit and HTML show.
 #include <map>
 #include <optional>
 #include <string>

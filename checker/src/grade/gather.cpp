@@ -27,7 +27,7 @@ constexpr int kDeepest = 12;
 constexpr std::array<std::string_view, 5> kIgnoredFolders{"solutions", "build", ".git", ".venv",
                                                           "checker"};
 
-// Never follows a link, never waits for what is no file.
+// Never follows a link, never waits for what is not a file.
 std::string read_small(const fs::path& file) {
   const Descriptor opened(
       ::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
@@ -35,7 +35,7 @@ std::string read_small(const fs::path& file) {
   if (!opened.is_open() || ::fstat(opened.get(), &status) != 0) {
     throw Error(std::string("cannot be read: ") + std::strerror(errno));
   }
-  if (!S_ISREG(status.st_mode)) throw Error("is no regular file");
+  if (!S_ISREG(status.st_mode)) throw Error("is not a regular file");
   std::string text(kLargestText + 1, '\0');
   size_t got = 0;
   while (got < text.size()) {
@@ -106,8 +106,9 @@ void Gatherer::offer(const std::string& path, const std::function<std::string()>
     auto& found = found_[{place.step, place.file}];
     const bool better = found.path.empty() || place.rank < found.rank ||
                         (place.rank == found.rank && path < found.path);
-    if (!better) return remark("was left out for " + found.path);
-    if (!found.path.empty()) remarks_.push_back(found.path + " was left out for " + path);
+    if (!better) return remark("was left out: " + found.path + " is used instead");
+    if (!found.path.empty())
+      remarks_.push_back(found.path + " was left out: " + path + " is used instead");
     found = {place.rank, path, read()};
   } catch (const Error& error) {
     remark(error.what());
@@ -150,7 +151,7 @@ Gathered gather_folder(const std::string& folder, const std::vector<GradedStep>&
     } else if (kind == fs::file_type::regular) {
       gatherer.offer(shown, [&] { return read_small(path); });
     } else {
-      gatherer.offer_other(shown, kind == fs::file_type::symlink ? "a link" : "no regular file");
+      gatherer.offer_other(shown, kind == fs::file_type::symlink ? "a link" : "not a regular file");
     }
   }
   return gatherer.take();

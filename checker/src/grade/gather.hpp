@@ -1,5 +1,5 @@
 #pragma once
-/// From the files of a folder or an archive, those that are graded.
+/// Picks the files to grade from a folder or an archive.
 #include <functional>
 #include <map>
 #include <string>
@@ -45,7 +45,7 @@ class Gatherer {
 
   /// read: the file's bytes; called only if it is wanted, and may throw Error.
   void offer(const std::string& path, const std::function<std::string()>& read);
-  /// Something that is no regular file.
+  /// Something that is not a regular file.
   void offer_other(const std::string& path, const std::string& what);
 
   Gathered take();

@@ -74,11 +74,11 @@ class Desk {
     }
   }
 
-  /// Why a worker did not come to its end; empty if it did.
+  /// Why a worker did not end; empty if it did.
   std::string failure(size_t worker, const GroupResult& result) const {
     if (finished_[worker]) return "";
     const auto& words = last_words_[worker];
-    return "the judge itself failed (" + result.ranks.front().exit.describe() + ")" +
+    return "the checker itself failed (" + result.ranks.front().exit.describe() + ")" +
            (words.empty() ? "" : ": " + words);
   }
 
@@ -144,7 +144,7 @@ void judge_pending(const Project& project, const std::vector<const Submission*>&
   const auto results = run_groups(workers, how);
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i].interrupted_by) {
-      throw Error("Interrupted. What is judged is kept: go on with --resume.");
+      throw Error("Interrupted. Results so far are kept: continue with --resume.");
     }
     const auto failure = desk.failure(i, results[i]);
     if (!failure.empty()) failures[pending[i]->name] = failure;

@@ -58,10 +58,10 @@ Command boxed(const Project& project, const Recipe& recipe, const BuildRequest& 
 CompileError unfinished(const BuildRequest& request, const Captured& ended) {
   const auto lines = split_lines(ended.output);
   const std::string why =
-      ended.out_of_time
-          ? "after " + std::to_string(kBuildingPatience.count()) + " s the compiler was still at it"
-          : "the compiler did not come to its end, for want of memory, time or disk" +
-                (lines.empty() ? "" : ": " + lines.back());
+      ended.out_of_time ? "after " + std::to_string(kBuildingPatience.count()) +
+                              " s the compiler was still running"
+                        : "the compiler was stopped: it ran out of memory, time or disk space" +
+                              (lines.empty() ? "" : ": " + lines.back());
   const auto where = request.shown + "/" + request.files.front().name;
   return {.where = where, .message = why, .source = ""};
 }

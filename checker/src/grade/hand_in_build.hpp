@@ -24,7 +24,7 @@ struct BuildRequest {
 };
 
 /// Leaves the program at request.folder / kHandedInProgram. Returns the compiler's first error, or
-/// that it did not come to an end within the limits of time and memory. box may be null.
+/// that it did not end within the limits of time and memory. box may be null.
 std::optional<CompileError> build_hand_in(const Project& project, const Recipe& recipe,
                                           const BuildRequest& request, const Box* box);
 

@@ -12,7 +12,7 @@ namespace checker::grade::page {
 /// The page with these elements, its style and its script.
 std::string whole(const std::string& title, const pugi::xml_document& body);
 
-/// The text with shown_name()'s marks in place of what would not show, line by line.
+/// The text with shown_name()'s marks instead of what would not show, line by line.
 std::string printable(const std::string& text);
 /// "every rank prints" for "every_rank_prints".
 std::string words(const std::string& id);

@@ -1,5 +1,5 @@
 #pragma once
-/// A class's report in the forms in which it is handed on.
+/// Writes a class's report as HTML, JSON, CSV and JUnit.
 #include <string>
 #include <vector>
 

@@ -19,7 +19,7 @@ Time time_of(const std::filesystem::path& file, const YAML::Node& node) {
     parts.tm_isdst = -1;
     return Time(std::chrono::seconds(std::mktime(&parts)));
   }
-  fail(file, node.Mark(), "wanted a time such as 2026-12-01 18:00.");
+  fail(file, node.Mark(), "expected a time such as 2026-12-01 18:00.");
 }
 
 double number_of(const std::filesystem::path& file, const YAML::Node& node, double most) {
@@ -29,7 +29,7 @@ double number_of(const std::filesystem::path& file, const YAML::Node& node, doub
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || !(value >= 0) ||
       !(value <= most)) {
     fail(file, node.Mark(),
-         most == 1 ? "wanted a number from 0 to 1." : "wanted a number of points.");
+         most == 1 ? "expected a number from 0 to 1." : "expected a number of points.");
   }
   return value;
 }

@@ -60,8 +60,8 @@ class Statement {
  private:
   void check(int status) const {
     if (status == SQLITE_OK) return;
-    throw Error(std::string("The results cannot be stored or read: ") +
-                ::sqlite3_errmsg(database_) + ".");
+    throw Error(std::string("Cannot store or read the results: ") + ::sqlite3_errmsg(database_) +
+                ".");
   }
 
   sqlite3* database_;
@@ -81,7 +81,7 @@ Store::Store(const std::filesystem::path& file) {
   if (status != SQLITE_OK ||
       ::sqlite3_exec(database, kTables, nullptr, nullptr, nullptr) != SQLITE_OK) {
     throw Error("Cannot open " + file.string() + ": " + ::sqlite3_errmsg(database) +
-                ". Mend: name another folder with --output.");
+                ". Fix: choose another folder with --output.");
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What has been judged, in one SQLite file: whatever happens, a result is in there whole or not at
-/// all.
+/// Stores all verdicts of a grading in one SQLite file: whatever happens, a result is in there
+/// whole or not at all.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -34,7 +34,7 @@ class Store {
 
   bool empty() const;
   std::optional<Stored> find(const std::string& student) const;
-  /// Begins anew with a student: forgets what was stored of him.
+  /// Starts over with a student: forgets what was stored of him.
   void begin(const std::string& student, const std::string& stamp);
   void gathered(const std::string& student, const Stored& what);
   void add(const std::string& student, const Report& report);

@@ -76,17 +76,16 @@ Submissions find_submissions(const fs::path& folder) {
   }
   if (failure) throw Error("Cannot read " + folder.string() + ": " + failure.message() + ".");
   if (found.all.empty()) {
-    throw Error(
-        folder.string() +
-        " holds no hand-in. Mend: a folder or an archive (.zip, .tar.gz, ...) in it for each "
-        "student.");
+    throw Error(folder.string() +
+                " holds no hand-in. Fix: put a folder or an archive (.zip, .tar.gz, ...) there for "
+                "each student.");
   }
   std::ranges::sort(found.all, {}, &Submission::name);
   std::ranges::sort(found.ignored);
   const auto twice = std::ranges::adjacent_find(found.all, {}, &Submission::name);
   if (twice != found.all.end()) {
-    throw Error("Two hand-ins have one name: " + twice->path.string() + " and " +
-                std::next(twice)->path.string() + ". Mend: rename one of them.");
+    throw Error("Two hand-ins have the same name: " + twice->path.string() + " and " +
+                std::next(twice)->path.string() + ". Fix: rename one of them.");
   }
   return found;
 }

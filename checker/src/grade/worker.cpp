@@ -109,7 +109,7 @@ class Worker {
                    kUnpacking),
         kPatience);
     if (ended.interrupted_by) throw Error("Interrupted.");
-    if (ended.out_of_time) throw Unreadable("Unpacking it takes longer than a minute.");
+    if (ended.out_of_time) throw Unreadable("Unpacking takes longer than a minute.");
     if (!ended.success()) throw Unreadable(reason(ended.output));
     auto gathered = gather_folder(unpacked.string(), steps_);
     for (const auto& line : split_lines(read_file(unpacked / kRemarksFile))) {
@@ -120,7 +120,7 @@ class Worker {
 
   static std::string reason(const std::string& output) {
     const auto lines = split_lines(output);
-    if (lines.empty()) return "Unpacking it needs more than it is worth.";
+    if (lines.empty()) return "Unpacking it needs too much memory or time.";
     const std::string_view last = lines.back(), mark = "error: ";
     return std::string(last.starts_with(mark) ? last.substr(mark.size()) : last);
   }

@@ -15,7 +15,7 @@ std::string news_of(const JobRecord& job) {
   if (job.state == "PENDING") {
     return "waiting" + (job.reason.empty() ? "" : ", " + with_meaning(job.reason));
   }
-  if (job.state == "CONFIGURING") return "its nodes are made ready: " + job.nodes;
+  if (job.state == "CONFIGURING") return "its nodes are starting: " + job.nodes;
   if (job.state == "RUNNING") return "running on " + job.nodes;
   // On the way to its end; how it ended is said when it has.
   if (job.state == "COMPLETING") return "";

@@ -1,5 +1,5 @@
 #pragma once
-/// Following a job: what becomes of it, and what it says.
+/// Follows a job in the queue and while it runs: what becomes of it, and what it says.
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-/// The folder that a job script is submitted from: the script as it is, and in place of trainer and
+/// The folder that a job script is submitted from: the script as it is, and instead of trainer and
 /// torchrun shims, which write down how they were started and then become the real ones.
 #include <cstdint>
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace checker {
 
 class JobSite {
  public:
-  /// folder: an empty one that all nodes see. options: the trainer's, in place of those that the
+  /// folder: an empty one that all nodes see. options: the trainer's, instead of those that the
   /// script gives; without any, stand-ins take the place of trainer and torchrun, and wait for the
   /// signal that the job is to get.
   JobSite(const Project& project, const Step& step, std::filesystem::path folder,

@@ -1,5 +1,5 @@
 #pragma once
-/// What Slurm says of a job.
+/// Reads what Slurm tells about a job.
 #include <filesystem>
 #include <string>
 #include <string_view>

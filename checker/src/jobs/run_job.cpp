@@ -49,7 +49,7 @@ bool await(const Lab& lab, const JobSite& site, const std::string& number, JobRe
       in_time = false;
       lab.run({"scancel", "--full", number}, {}, "/", 30s);
     }
-    if (Clock::now() >= deadline + 30s) throw Error("The lab's Slurm does not end its job.");
+    if (Clock::now() >= deadline + 30s) throw Error("The lab's Slurm does not finish its job.");
     std::this_thread::sleep_for(100ms);
   }
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// A job that is told, while its ranks run, that its time is nearly up.
+/// Runs a job and sends it, while its ranks run, the signal that comes before the time limit.
 #include <string>
 
 #include "jobs/job.hpp"

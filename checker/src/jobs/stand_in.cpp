@@ -135,7 +135,7 @@ int stand_in_for_torchrun(std::span<const std::string> words) {
 
 int stand_in_for_rank(const fs::path& file) {
   const auto with = [&](const char* suffix) { return fs::path(file.string() + suffix); };
-  // What goes on after a signal and then fails must not be queued again for ever.
+  // What goes on after a signal and then fails must not be queued again forever.
   const char* restarts = std::getenv("SLURM_RESTART_COUNT");
   if (restarts != nullptr && whole_number(restarts, 0) > 0) return 1;
   // The trainer saves on both.

@@ -21,13 +21,13 @@ constexpr auto kImportPatience = 60s;  // A cold network file system needs long 
 // The last line that holds anything: there Python names the exception.
 std::string final_line(const std::string& output) {
   const auto lines = split_lines(trim(output));
-  return lines.empty() ? "it says nothing" : lines.back();
+  return lines.empty() ? "no output" : lines.back();
 }
 
 std::optional<std::string> ask(const fs::path& torchrun) try {
   const auto said = capture({{torchrun.string(), "--help"}, {"LC_ALL=C"}, {}}, kImportPatience);
   if (said.interrupted_by) throw Error("Interrupted.");
-  if (said.out_of_time) return "it does not answer within a minute";
+  if (said.out_of_time) return "no answer within a minute";
   if (said.success()) return std::nullopt;
   return final_line(said.output);
 } catch (const Error& error) {

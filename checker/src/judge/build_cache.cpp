@@ -143,7 +143,7 @@ void BuildCache::build(std::span<CachedProgram> pieces) const {
     piece.program = folder_of(piece) / kProgram;
     piece.serves = piece.files.size() == 1 && fits_a_bundle(piece.files.front().text);
     if (!builds_ && !fs::exists(piece.program)) {
-      throw Error(piece.name + " was not built. Fix: leave --no-build out.");
+      throw Error(piece.name + " was not built. Fix: run it without --no-build.");
     }
   }
   if (!builds_) return;

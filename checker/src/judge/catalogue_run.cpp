@@ -73,7 +73,7 @@ void hold_against(SampleResult& result, const Report& report, const Course& cour
   if (sample.wanted == Expectation::open && sample.form == Form::student) {
     const auto is_open = [](const Verdict& verdict) { return verdict.state == State::open; };
     result.as_wanted = result.blamed_rightly = std::ranges::all_of(report.verdicts, is_open);
-    if (!result.as_wanted) result.problem = "not known as given";
+    if (!result.as_wanted) result.problem = "not recognised as unchanged";
     return;
   }
   const auto own = [&](int todo) {
@@ -82,7 +82,8 @@ void hold_against(SampleResult& result, const Report& report, const Course& cour
                ? std::ranges::find(sample.step->todos, todo) != sample.step->todos.end()
                : course.todos.at(todo).shows_in == course.todos.at(sample.todo).shows_in;
   };
-  // Some leave their TODO as it was. In a student's file that is no mistake, and not done either.
+  // Some leave their TODO as it was. In a student's file that is not a mistake, and not done
+  // either.
   const bool open = std::ranges::any_of(report.verdicts, [&](const Verdict& verdict) {
     return verdict.state == State::open && own(verdict.todo);
   });
@@ -91,7 +92,7 @@ void hold_against(SampleResult& result, const Report& report, const Course& cour
   if (!result.as_wanted) result.problem = "accepted";
   if (sample.wanted == Expectation::open && !known_as_given(course, sample)) {
     result.as_wanted = false;
-    result.problem = "not known as given";
+    result.problem = "not recognised as unchanged";
   }
   if (first && !result.blamed_rightly) result.problem = "blamed on " + result.findings;
 }

@@ -60,12 +60,12 @@ struct SampleResult {
   bool fine() const { return as_wanted && blamed_rightly; }
 };
 
-/// Every step as given (rejected, by what it does), every solution, every wrong edit and variant,
+/// Every original step (rejected, by what it does), every solution, every wrong edit and variant,
 /// in both forms; unfinished work as a student's. Forms of a program follow each other.
 std::vector<Sample> catalogue_samples(const Course& course,
                                       const std::vector<CatalogueEntry>& catalogue);
 
-/// Programs that are no edits, each as a student's file.
+/// Programs that are not edits, each as a student's file.
 std::vector<Sample> whole_samples(const Course& course, const std::vector<WholeProgram>& programs);
 
 /// Builds and judges them; told of each result as it comes. Of the options only device and build

@@ -107,7 +107,7 @@ class Check {
       build_own();
     }
     if (!report_.compile_error && !fs::exists(program_)) {
-      throw Error(project_.shown(program_) + " is not there. Mend: check without --no-build.");
+      throw Error(project_.shown(program_) + " does not exist. Fix: check without --no-build.");
     }
     if (report_.compile_error) {
       auto& error = *report_.compile_error;
@@ -139,7 +139,7 @@ class Check {
       if (built.interrupted_by) throw Error("Interrupted.");
       if (!built.success) {
         throw Error("Building " + join(targets, " and ") +
-                    " failed. Fix: ./workbook build says why.");
+                    " failed. Fix: run ./workbook build and read its messages.");
       }
     }
   }
@@ -213,7 +213,7 @@ class Check {
       for (const int todo : course_.todos_of(step_, true)) {
         const bool open = untouched.contains(todo);
         add_verdict(todo, open ? State::open : State::not_judged,
-                    trains ? "it cannot be tried here" : *impossible, trains && !open);
+                    trains ? "it cannot be run here" : *impossible, trains && !open);
       }
       if (trains) report_.not_checked.push_back("the job script: " + *impossible);
       return;
@@ -233,8 +233,7 @@ class Check {
       leave_unjudged(checked.unjudged_todo, checked.unjudged);
       report_.not_checked.push_back(checked.unjudged);
     }
-    report_.not_checked.emplace_back(
-        "GPUs under Slurm: those of the rehearsal's nodes are stand-ins");
+    report_.not_checked.emplace_back("GPUs under Slurm: the lab's nodes have stand-ins");
   }
 
   std::optional<std::string> job_impossible() const { return job_check_impossible(project_); }
@@ -264,9 +263,9 @@ class Check {
   void not_checked() {
     if (step_.is_beside()) return;  // an exercise runs on CPUs, wherever it runs
     if (options_.device == "cpu") {
-      report_.not_checked.emplace_back("GPUs and NCCL: this was judged on CPUs, over Gloo");
+      report_.not_checked.emplace_back("GPUs and NCCL: this check ran on CPUs, over Gloo");
     } else {
-      report_.not_checked.emplace_back("several nodes: local ranks were ranks here");
+      report_.not_checked.emplace_back("several nodes: here each local rank equals its rank");
     }
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Judging one step: build it, run it at several worlds, look at what it did.
+/// Judges one step: build it, run it at several worlds, look at what it did.
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -18,7 +18,7 @@ namespace checker {
 
 constexpr const char* kHandedInProgram = "train";
 
-/// What somebody handed in for one step, in place of the project's files.
+/// What somebody handed in for one step, instead of the project's files.
 struct HandIn {
   std::map<std::string, std::string> files;  ///< texts by the names of the chapter's files
   std::filesystem::path folder;  ///< where the program's files lie, and the program gets built

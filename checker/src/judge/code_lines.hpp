@@ -1,5 +1,5 @@
 #pragma once
-/// A source's lines of code.
+/// Splits a source into its lines of code, without comments and layout.
 #include <string>
 #include <string_view>
 #include <vector>

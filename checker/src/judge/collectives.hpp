@@ -1,5 +1,5 @@
 #pragma once
-/// Collectives in words, and where ranks disagree about them.
+/// Describes collectives in words, and finds where ranks disagree about them.
 #include <optional>
 #include <string>
 #include <vector>

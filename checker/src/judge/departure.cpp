@@ -52,7 +52,8 @@ bool called_setup_twice(const RankSeen& rank) {
 bool worked_after_leaving(const RankSeen& rank) {
   if (!rank.shutdown_event) return false;
   // distributed_utils refuses what needs a group before anything of it is recorded.
-  if (last_words(rank).find("no process group any more") != std::string::npos) return true;
+  if (last_words(rank).find("destroy_process_group() has shut it down") != std::string::npos)
+    return true;
   const auto& events = rank.log.events;
   const auto after = std::min(*rank.shutdown_event + 1, events.size());
   return std::any_of(events.begin() + static_cast<std::ptrdiff_t>(after), events.end(), is_work);

@@ -1,5 +1,5 @@
 #pragma once
-/// How a rank left its run: by itself, or because another was gone.
+/// Finds out how a rank left its run: by itself, or because another was gone.
 #include <string>
 
 #include "evidence/run.hpp"

@@ -13,7 +13,7 @@ namespace checker {
 
 namespace {
 
-// The lines of code as given, and where among them each TODO's places lie.
+// The original lines of code, and where among them each TODO's places lie.
 struct Given {
   std::vector<std::string> lines;
   /// For each TODO its places: the first line and the one behind the last. A place where code is
@@ -180,7 +180,7 @@ int todo_at(const Course& course, const Source& source, const Step& step, const 
   if (found == code.numbers.end()) return 0;
   const auto at = static_cast<size_t>(found - code.numbers.begin());
   auto todos = todos_around(given_of(course, source, step), code.texts, at);
-  // Against the step as given, work that is done beside the line hides whose the line is; against
+  // Against the original step, work that is done beside the line hides whose the line is; against
   // the solution, work that is still to be done.
   if (todos.size() > 1) {
     const auto others = todos_around(solved_of(course, source, step), code.texts, at);

@@ -1,5 +1,5 @@
 #pragma once
-/// What of a step as a student finds it still stands in a student's file.
+/// Finds the original code of a step that is still in a student's file.
 #include <set>
 #include <string>
 
@@ -7,12 +7,12 @@
 
 namespace checker {
 
-/// Whether the file holds the code of the step as given; comments and layout make no difference.
+/// Whether the file holds the original code of the step; comments and layout make no difference.
 /// source: what the file is made from, one of the chapter's.
 bool is_given_code(const Course& course, const Source& source, const Step& step,
                    const std::string& text);
 
-/// The step's TODOs at whose places the file holds the code as given. It says nothing of code
+/// The step's TODOs at whose places the file holds the original code. It says nothing of code
 /// elsewhere: only what the program does tells whether such a TODO was begun there.
 std::set<int> untouched_todos(const Course& course, const Source& source, const Step& step,
                               const std::string& text);

@@ -56,8 +56,8 @@ std::optional<std::string> job_check_impossible(const Project& project) {
   if (const auto why = lab_impossible()) return why;
   const auto why = why_own_not_running(project);
   if (!why) return std::nullopt;
-  return "torchrun, which job scripts start, does not run: " + *why +
-         ". Fix: run ./workbook prefetch, which installs what it needs.";
+  return "torchrun does not start, and job scripts need it: " + *why +
+         ". Fix: ./workbook prefetch installs what it needs.";
 }
 
 JobChecked check_job(const Project& project, const Course& course, const Step& step,
@@ -88,7 +88,7 @@ JobChecked check_job(const Project& project, const Course& course, const Step& s
                                                     : std::vector<double>()}));
   if (jobs.back().after_signal == AfterSignal::not_ready) {
     checked.unjudged_todo = blamed(course, step, {"signal_not_passed_on"});
-    checked.unjudged = "the signal before a job's time is up could not be tried";
+    checked.unjudged = "the signal before a job's time limit: it could not be sent";
   }
   return checked;
 }

@@ -33,7 +33,7 @@ class JobRules {
     }
     gpus();
     add(judge_rendezvous(context_));
-    if (symptoms_.empty()) add(judge_processes(context_));  // else it is no wonder
+    if (symptoms_.empty()) add(judge_processes(context_));  // else it is expected
     nodes();
     if (symptoms_.empty()) end();
     if (symptoms_.empty()) losses();

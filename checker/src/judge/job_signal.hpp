@@ -1,5 +1,5 @@
 #pragma once
-/// What becomes of a job that is told that its time is nearly up.
+/// Judges what a job does after the signal that comes before its time limit.
 #include <optional>
 
 #include "judge/job_rules.hpp"

@@ -1,6 +1,6 @@
 #pragma once
-/// What came of judging the catalogue: kept, so that what has not changed need not be judged again,
-/// and so that published figures can be held against it.
+/// Keeps the results of judging the catalogue: kept, so that what has not changed need not be
+/// judged again, and so that published figures can be held against it.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -32,7 +32,7 @@ class KeptResults {
   /// Reads the file; there need not be one. Throws Error "file:line: what".
   explicit KeptResults(std::filesystem::path file);
 
-  /// In place of an earlier one of the same sample.
+  /// Replaces an earlier one of the same sample.
   void add(KeptResult result);
   /// The same, and the file gets a line more. Several processes may do so. Throws Error if the file
   /// cannot be written.

@@ -159,7 +159,7 @@ Expected ask_oracle(const std::filesystem::path& replay_program,
   const auto ran = capture(command);
   if (ran.interrupted_by) throw Error("Interrupted.");
   if (!ran.success()) {
-    throw Error("The replay failed, so nothing can be judged: " +
+    throw Error("The replay failed, so there is no verdict: " +
                 join(split_lines(ran.output), " / "));
   }
   const auto parsed = json::parse(read_file(answer));

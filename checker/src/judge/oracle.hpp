@@ -18,7 +18,7 @@ struct StepDeviations {
   double apart = 0;    ///< parameters, from rank 0's
   double rates = 0;    ///< learning rates, from the schedule's
   double update = 0;   ///< the next step's parameters, from what the optimizer makes of these
-  bool known = false;  ///< whether the gradients could be computed anew on every rank
+  bool known = false;  ///< whether the gradients could be computed again on every rank
   // Gradients, from hypotheses.
   double mean = 0, local = 0, sum = 0, twice = 0, accumulated = 0, nothing = 0;
   double target_mean = kUnknown;  ///< gradients, from the mean over all ranks' targets

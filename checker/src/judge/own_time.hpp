@@ -1,6 +1,6 @@
 #pragma once
-/// Time as processes have it: as long as they would go on, but others have the processors, theirs
-/// stands still. On a busy machine nobody is to be taken for one that gets nowhere.
+/// A clock that advances only while the watched processes can run. Time spent waiting for a busy
+/// CPU does not count. On a busy machine nobody is to be taken for one that gets nowhere.
 #include <sys/types.h>
 
 #include <chrono>

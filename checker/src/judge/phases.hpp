@@ -1,5 +1,5 @@
 #pragma once
-/// Where in the program a rank was, and where ranks part.
+/// Finds out where in the program a rank was, and where ranks diverge.
 #include <optional>
 #include <string>
 

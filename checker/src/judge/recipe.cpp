@@ -28,7 +28,7 @@ std::vector<std::string> commands_for(const Project& project,
   };
   if (!run_ranks({&command, 1}, options).success() || commands.size() != targets.size()) {
     throw Error("ninja does not know how " + join(targets, " and ") +
-                " are built. Mend: ./workbook build");
+                " are built. Fix: ./workbook build");
   }
   return commands;
 }

@@ -9,7 +9,7 @@
 namespace checker {
 
 bool RunContext::expects(std::string_view name) const {
-  course.todo_of(name);  // a name misspelt in a rule is not one that the step does without
+  course.todo_of(name);  // a name misspelt in a rule is not one that the step lacks
   return features.contains(std::string(name));
 }
 

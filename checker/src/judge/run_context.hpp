@@ -46,7 +46,7 @@ struct RunContext {
   double tolerance() const;
   double gradient_tolerance() const;
   double loss_tolerance() const;
-  /// Whether every rank came to its end by itself, successfully.
+  /// Whether every rank ended by itself, successfully.
   bool ended_well() const;
   /// Whether these are the ranks with the local rank 0 on all nodes but the first.
   bool are_first_on_other_nodes(const std::vector<size_t>& ranks) const;

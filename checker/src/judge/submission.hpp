@@ -25,8 +25,8 @@ class Submission {
   bool is_a_students() const;
   /// The TODOs at whose places the code is the given one; none in what is not a student's.
   std::set<int> untouched() const;
-  /// Whether all of it is the code as given, and so nothing to judge. Throws Error if a file cannot
-  /// be read.
+  /// Whether all of it is the original code, so there is nothing to judge. Throws Error if a file
+  /// cannot be read.
   bool is_as_given() const;
 
  private:

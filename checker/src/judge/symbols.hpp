@@ -1,5 +1,5 @@
 #pragma once
-/// From return addresses to lines of the student's program.
+/// Turns return addresses into lines of the student's program.
 #include <filesystem>
 #include <map>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
-/// From symptoms to findings: whose fault each is, and in which words it is said. Both stand in the
-/// chapter.
+/// Turns symptoms into findings: whose fault each is, and in which words it is said. Both stand in
+/// the chapter.
 #include <set>
 #include <vector>
 

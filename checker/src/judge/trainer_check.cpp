@@ -18,7 +18,7 @@ namespace checker {
 
 namespace {
 
-// Such a symptom is no reason for what comes later.
+// Such a symptom does not explain what comes later.
 bool explains_nothing(const Symptom& symptom) {
   return symptom.kind == FindingKind::not_started || symptom.kind == FindingKind::note ||
          symptom.kind == FindingKind::consequence;
@@ -47,12 +47,12 @@ std::optional<std::string> missing_evidence(const RunContext& context) {
     const auto& log = context.run().ranks[rank].log;
     const auto who = where(context) + " rank " + std::to_string(rank);
     if (log.dropped > 0) {
-      return who + " recorded more than its log holds; " + count_of(log.dropped, "record") +
+      return who + " recorded more than its log can hold; " + count_of(log.dropped, "record") +
              (log.dropped == 1 ? " is" : " are") + " missing";
     }
     if (log.broken) return who + "'s log is damaged";
     if (has_unknown_samples(context.run().ranks[rank])) {
-      return who + " computed losses of samples that no dataset of the task gave it";
+      return who + " computed losses of samples that come from no dataset of the task";
     }
     if (const auto& unread = context.run().ranks[rank].unread) {
       return who + " recorded " + *unread + " in a type that cannot be read";
@@ -72,7 +72,7 @@ Symptoms judge_world(const RunContext& context) {
   rules.look(rules::Stage::place, context, symptoms);
   if (symptoms.empty()) rules.look(rules::Stage::work, context, symptoms);
   rules.look(rules::Stage::numbers, context, symptoms);
-  // A TODO that is not started yet is no reason to hang or to die.
+  // A TODO that is not started yet does not explain a hang or a crash.
   const size_t before_trouble = symptoms.size();
   if (std::ranges::all_of(symptoms, explains_nothing)) {
     rules::trouble(context, symptoms);

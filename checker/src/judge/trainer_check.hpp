@@ -35,7 +35,7 @@ struct Unjudged {
 struct TrainerChecked {
   Findings findings;
   std::vector<Unjudged> unjudged;
-  /// The run of some world did not come to its end.
+  /// The run of some world did not end.
   bool cut_off = false;
   /// Of a gradient, a parameter or a loss, relative, from what the replay gives.
   double largest_deviation = 0;

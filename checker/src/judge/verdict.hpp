@@ -53,7 +53,7 @@ struct CompileError {
   std::string source;   ///< the line itself and the mark under it, as the compiler shows them
   std::vector<std::string> notes = {};  ///< what the compiler adds to it
   // What explain() finds out.
-  int todo = 0;           ///< where it is to be mended; 0: nobody knows
+  int todo = 0;           ///< where it is to be fixed; 0: nobody knows
   std::string what = {};  ///< what it means; empty: nobody knows
   std::string fix = {};   ///< what to do
 };
@@ -90,7 +90,7 @@ struct Report {
   double judge_seconds = 0;
 
   bool passed() const;  ///< no compile error, every verdict done
-  /// The first finding to mend, or null.
+  /// The first finding to fix, or null.
   const Finding* first_finding() const;
 };
 

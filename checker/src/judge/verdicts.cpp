@@ -60,7 +60,7 @@ class Verdicts {
       verdict.reason = "waits for " + name_of_todo(found_.begin()->first);
     } else if (cut_off_) {
       verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
-      verdict.reason = "the run did not come that far";
+      verdict.reason = "the run did not get that far";
     } else if (untouched_.contains(todo) && !course_.todos.at(todo).while_given.empty()) {
       verdict.state = State::open;
       verdict.reason = course_.todos.at(todo).while_given;

@@ -1,5 +1,5 @@
 #pragma once
-/// From findings to verdicts: which TODO is wrong, which waits for another.
+/// Turns findings into verdicts: which TODO is wrong, which waits for another.
 #include <set>
 #include <string>
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace checker {
 
-/// The verdicts of these TODOs of a step, then those of earlier ones that have findings.
-/// untouched: those at whose places the code is the given one (see judge/given.hpp). Such a TODO is
-/// open unless the program does something about it that is wrong. cut_off: the run of some world
-/// did not come to its end, so that nothing can be said of what came later.
+/// The verdicts of these TODOs of a step, then those of earlier ones that have findings. untouched:
+/// those at whose places the code is the given one (see judge/given.hpp). Such a TODO is open
+/// unless the program does something about it that is wrong. cut_off: the run of some world did not
+/// end, so that nothing can be said of what came later.
 std::vector<Verdict> to_verdicts(const Course& course, const Step& step,
                                  const std::vector<int>& todos, const Findings& findings,
                                  const std::set<int>& untouched, bool cut_off);

@@ -4,10 +4,10 @@ namespace checker {
 
 namespace {
 
-// Waiting ranks sleep in the kernel: their processors' time stands still. What computes gets more
-// time: a small model's steps take milliseconds, but GPUs may take seconds to get started. There a
-// rank that waits keeps its processor busy, and nothing that it does takes as long as kSpinning.
-// All of it is the ranks' own time, but for what nobody has to wait for.
+// Waiting ranks sleep in the kernel: their processors' time stops. What computes gets more time: a
+// small model's steps take milliseconds, but GPUs may take seconds to get started. There a rank
+// that waits keeps its processor busy, and nothing that it does takes as long as kSpinning. All of
+// it is the ranks' own time, but for what nobody has to wait for.
 constexpr double kWaiting = 3, kBusy = 8, kBusyOnGpus = 15, kSpinning = 8, kTooLong = 120,
                  kStart = 15;
 constexpr double kForEver = 1200;

@@ -1,5 +1,5 @@
 #pragma once
-/// Sees that ranks make no more progress, long before any time-out of theirs.
+/// Detects that ranks no longer make progress, long before their own timeouts.
 #include <sys/types.h>
 
 #include <chrono>

@@ -38,7 +38,7 @@ Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes, b
     return true;
   });
   if (worlds.shapes.empty()) {
-    throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
+    throw Error("--device cuda: no usable GPU here. Fix: --device cpu");
   }
   return worlds;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// In which worlds a program is judged.
+/// Chooses the worlds in which a program is judged.
 #include <string>
 #include <vector>
 

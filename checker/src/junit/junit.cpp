@@ -53,7 +53,7 @@ TestReport parse_junit(const std::string& text) {
   const auto parsed = document.load_buffer(text.data(), text.size());
   const auto suite = document.child("testsuite");
   if (!parsed || !suite) {
-    throw Error(std::string("ctest's JUnit file cannot be read: ") + parsed.description() + ".");
+    throw Error(std::string("Cannot read ctest's JUnit file: ") + parsed.description() + ".");
   }
   TestReport report;
   for (const auto test : suite.children("testcase")) {

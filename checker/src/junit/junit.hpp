@@ -1,5 +1,5 @@
 #pragma once
-/// What ctest noted in its JUnit file.
+/// Reads the results of tests from ctest's JUnit file.
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ struct TestReport {
 
 /// Reads the text of a JUnit file. The tests of a GoogleTest program count each; a skipped one's
 /// reason is what it told GoogleTest. Of other programs it is what ctest says. Throws Error if the
-/// text is no JUnit file.
+/// text is not a JUnit file.
 TestReport parse_junit(const std::string& text);
 
 }  // namespace checker

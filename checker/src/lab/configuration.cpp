@@ -14,12 +14,12 @@ constexpr size_t most_nodes = 16, most_gpus = 16;
 void check_word(const std::string& word, const std::string& what) {
   const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
   if (!word.empty() && std::ranges::all_of(word, fits)) return;
-  throw Error("\"" + word + "\" is no name for " + what + ": use letters, digits, - and _.");
+  throw Error("\"" + word + "\" is not a name for " + what + ": use letters, digits, - and _.");
 }
 
 void check_number(size_t number, size_t least, size_t most, const std::string& what) {
   if (number >= least && number <= most) return;
-  throw Error(std::to_string(number) + " " + what + " are not possible: a lab has " +
+  throw Error(std::to_string(number) + " " + what + " are impossible: a lab has " +
               std::to_string(least) + " to " + std::to_string(most) + ".");
 }
 

@@ -115,7 +115,7 @@ class FirstProcess {
       (WIFSIGNALED(status) ? exit.signal : exit.code) =
           WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
       throw Error(daemon->second + " ended: " + exit.describe() +
-                  ". Its last words:" + last_words(folder_, daemon->second));
+                  ". Its last lines:" + last_words(folder_, daemon->second));
     }
   }
 
@@ -133,7 +133,8 @@ class FirstProcess {
     std::array<char, 16> word{};
     const auto got = ::recv(line_end_, word.data(), word.size() - 1, MSG_DONTWAIT);
     if (got < 0) return;
-    if (std::strcmp(word.data(), lab_stays) != 0) throw Error("Whoever started the lab is gone.");
+    if (std::strcmp(word.data(), lab_stays) != 0)
+      throw Error("The program that started the lab has ended.");
     line_end_ = -1;
   }
 

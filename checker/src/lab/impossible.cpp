@@ -54,8 +54,8 @@ int make_namespaces_and_separate_mounts() {
   return make_namespaces() == 0 ? separate_mounts() : -1;
 }
 
-std::string sentence(const std::string& why, const std::string& mend) {
-  return why + ", so job scripts cannot be tried under Slurm here. Mend: " + mend;
+std::string sentence(const std::string& why, const std::string& fix) {
+  return why + ", so job scripts cannot run under Slurm here. Fix: " + fix;
 }
 
 }  // namespace
@@ -77,14 +77,15 @@ std::optional<std::string> lab_impossible() {
     return sentence(join(programs, ", ") + (programs.size() == 1 ? " is" : " are") + " missing",
                     "sudo apt-get install " + join(packages, " "));
   }
-  if (!is_root()) return sentence("A lab needs root", "say it with sudo.");
+  if (!is_root()) return sentence("A lab needs root", "use sudo.");
   // In a container root often may not do what root may.
   if (const int reason = try_out(make_namespaces); reason != 0) {
-    return sentence(std::string("Namespaces cannot be made (") + std::strerror(reason) + ")",
-                    "a machine of your own, or a container with --privileged.");
+    return sentence(std::string("Cannot make namespaces (") + std::strerror(reason) + ")",
+                    "use your own machine, or a container with --privileged.");
   }
   if (try_out(make_namespaces_and_separate_mounts) != 0) {
-    return sentence("/ is no mount point, as in a chroot", "mount --bind ROOT ROOT, then chroot.");
+    return sentence("/ is not a mount point, as in a chroot",
+                    "mount --bind ROOT ROOT, then chroot.");
   }
   return std::nullopt;
 }

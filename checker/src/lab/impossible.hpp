@@ -5,7 +5,7 @@
 namespace checker {
 
 /// Why no lab can run on this machine: what is missing, what cannot be checked without it, and how
-/// to mend it, in one sentence and a command. Nothing if labs can run.
+/// to fix it, in one sentence and a command. Nothing if labs can run.
 std::optional<std::string> lab_impossible();
 
 /// Our PATH, and after it the folders where system administrators' programs are, which not

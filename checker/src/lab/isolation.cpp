@@ -160,8 +160,7 @@ void await_end(pid_t process) {
   const Descriptor watched(open_process(process));
   if (!watched.is_open()) return;
   // A command whose waiting nsenter was killed is a child of the machine's PID 1; where that one
-  // does not reap, its zombie keeps the namespace's first process, by then an empty shell, for
-  // ever.
+  // does not reap, its zombie keeps the namespace's first process, by then an empty shell, forever.
   constexpr int patience_ms = 10'000;
   pollfd until{watched.get(), POLLIN, 0};
   while (::poll(&until, 1, patience_ms) < 0 && errno == EINTR) {

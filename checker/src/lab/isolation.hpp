@@ -29,7 +29,7 @@ int checked(int result, const std::string& what);
 pid_t fork_first_process(const std::function<void()>& action);
 
 /// In a mount namespace of our own: what we mount stays here, what the machine mounts still
-/// arrives. As system calls do, returns 0, or -1 and errno: EINVAL where / is no mount point.
+/// arrives. As system calls do, returns 0, or -1 and errno: EINVAL where / is not a mount point.
 int separate_mounts();
 
 /// Gives the calling process, the first of a PID namespace, a name of its machine, /proc, mounts

@@ -43,8 +43,7 @@ std::array<Descriptor, 2> make_line() {
 void check_length(const fs::path& folder) {
   if (folder.string().size() <= 90) return;
   throw Error(folder.string() +
-              " is too long a path for a lab. Mend: unset WORLDSIZE_LABS, or let "
-              "it name a folder with a shorter path.");
+              " is too long for a lab. Fix: unset WORLDSIZE_LABS, or set it to a shorter path.");
 }
 
 // What the first process says within this time; nothing if it says nothing.
@@ -108,15 +107,15 @@ Lab Lab::find(const std::string& name) {
   if (name.empty()) std::erase_if(labs, [](const LabRecord& lab) { return !lab.stays; });
   std::vector<std::string> names;
   for (const auto& lab : labs) names.push_back(lab.name);
-  if (labs.empty()) throw Error("No lab is up. Mend: ./workbook lab up");
+  if (labs.empty()) throw Error("No lab is up. Fix: ./workbook lab up");
   if (name.empty() && labs.size() > 1) {
-    throw Error("There are several labs: " + join(names, ", ") + ". Say which.");
+    throw Error("Several labs are up: " + join(names, ", ") + ". Name one of them.");
   }
   const auto found = name.empty() ? labs.begin() : std::ranges::find(labs, name, &LabRecord::name);
   if (found == labs.end()) {
-    throw Error("There is no lab " + name + ". There is " + join(names, ", ") + ".");
+    throw Error("Unknown lab: " + name + ". Labs that are up: " + join(names, ", ") + ".");
   }
-  if (found->first_process == 0) throw Error(found->name + " is only about to be started.");
+  if (found->first_process == 0) throw Error(found->name + " is still starting.");
   return {found->name, found->first_process, found->nodes, Descriptor()};
 }
 
@@ -135,7 +134,7 @@ void Lab::await_start(const LabOptions& options) const {
     std::string what =
         "The lab did not start in " + std::to_string(options.patience.count()) + " s.";
     for (const std::string name : {"munged", "slurmctld", "n1"}) {
-      what += " The last words of " + name + ":" + last_words(logs().parent_path(), name) + "\n";
+      what += " The last lines of " + name + ":" + last_words(logs().parent_path(), name) + "\n";
     }
     throw Error(what);
   }
@@ -212,7 +211,7 @@ size_t Lab::number_of(const std::string& node) const {
 
 void Lab::kill_node(const std::string& node) const {
   const pid_t process = find_node(first_process_, number_of(node));
-  if (process == 0) throw Error(node + " does not run. Mend: ./workbook lab start " + node);
+  if (process == 0) throw Error(node + " is not running. Fix: ./workbook lab start " + node);
   ::kill(process, SIGKILL);
   await_end(process);
 }
@@ -226,7 +225,7 @@ void Lab::start_node(const std::string& node, std::chrono::seconds patience) con
   while (!answers(node_states()[node])) {
     if (Clock::now() >= deadline || find_node(first_process_, number) == 0) {
       throw Error(node +
-                  " does not come back. Its last words:" + last_words(logs().parent_path(), node));
+                  " does not come back. Its last lines:" + last_words(logs().parent_path(), node));
     }
     std::this_thread::sleep_for(50ms);
   }

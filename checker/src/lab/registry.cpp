@@ -80,7 +80,7 @@ void check_name(const std::string& name) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   };
   if (name.size() <= 30 && std::ranges::all_of(name, fits)) return;
-  throw Error("A lab cannot be called " + name +
+  throw Error("Bad name for a lab: " + name +
               ": a name is at most 30 lower-case letters, digits and -.");
 }
 
@@ -94,7 +94,7 @@ LabClaim claim_lab(const std::string& wanted) {
   sweep();
   const auto name = wanted.empty() ? free_name() : wanted;
   if (fs::exists(file_of(name))) {
-    throw Error("There is a lab " + name + " already. Mend: ./workbook lab down " + name +
+    throw Error("A lab already exists: " + name + ". Fix: ./workbook lab down " + name +
                 ", or give this one another name.");
   }
   LabClaim claim{name, open_file(file_of(name))};

@@ -1,5 +1,5 @@
 #pragma once
-/// Which labs there are on this machine, whoever started them: a file and a folder for each in
+/// Lists the labs on this machine, started by anybody: a file and a folder for each in
 /// /run/worldsize-lab (or $WORLDSIZE_LABS, so that tests see none but their own). The first process
 /// of a lab holds a lock on the file, which the kernel releases when it dies: a file without a lock
 /// is what a lab left behind, and every look at the registry removes it.

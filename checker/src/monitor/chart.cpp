@@ -73,7 +73,7 @@ Range with_room(Range range, bool from_zero) {
 }
 
 std::string with_peak(const std::string& note, const std::string& highest) {
-  return note + (note.empty() ? "" : "; ") + "at most " + highest + ", beyond what is shown";
+  return note + (note.empty() ? "" : "; ") + "at most " + highest + ", outside the plot";
 }
 
 // "500.0,75.0"

@@ -86,10 +86,10 @@ std::string to_comparison_page(const std::vector<ComparedRun>& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     markup::add_row(body, runs[i].label, cells_of(runs[i], standings[i]));
   }
-  markup::add(page, "p", {{"class", "soft"}},
-              "Speed-up: tokens/s against the first run's. Efficiency: speed-up by how many times "
-              "more ranks a run has; 100 % is as good as it gets where each rank keeps its batch "
-              "size.");
+  markup::add(
+      page, "p", {{"class", "soft"}},
+      "Speed-up: tokens/s divided by those of the first run. Efficiency: speed-up divided by the "
+      "increase in ranks. 100 % is the best possible if each rank keeps its batch size.");
   draw(page, chart_of(runs, "Training loss against time", "s", loss_since_start));
   draw(page, chart_of(runs, "Training loss against steps", "step", loss_by_step));
   return whole_page(title, page);

@@ -1,5 +1,5 @@
 #pragma once
-/// Runs side by side: what more ranks or another setting bring.
+/// Compares several runs on one page: what more ranks or another setting bring.
 #include <string>
 #include <vector>
 

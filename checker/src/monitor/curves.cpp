@@ -176,8 +176,7 @@ std::vector<Chart> training_curves(const Run& run, const Figures& figures) {
     times.series.push_back(std::move(series));
   }
   charts.push_back(std::move(times));
-  Chart norms{
-      .title = "Norm of the gradients", .note = "now and then", .x_unit = "step", .series = {}};
+  Chart norms{.title = "Norm of the gradients", .note = "sampled", .x_unit = "step", .series = {}};
   for (const auto& record : run.ranks) {
     Series series{name_of_rank(record), {}};
     for (const auto& [time, gradients] : record.gradients) {

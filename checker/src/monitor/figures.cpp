@@ -262,8 +262,8 @@ void add_evaluations(const Run& run, Figures& figures) {
 
 std::string replays_in_words(const Figures& figures) {
   return "repeats " + std::to_string(figures.replays) +
-         " of the steps; their times are the GPU's, and forward, backward and optimizer are shares "
-         "of the other steps";
+         " of the steps. Their times come from the GPU. Shares of forward, backward and optimizer "
+         "come from the other steps";
 }
 
 bool tells_times(const RankRecord& record) {

@@ -1,5 +1,6 @@
 #pragma once
-/// What a run's records amount to: the figures that the page, the summary and the rules share.
+/// Computes the figures of a run from its records: the figures that the page, the summary and the
+/// rules share.
 #include <array>
 #include <map>
 #include <optional>
@@ -13,7 +14,7 @@ namespace checker::monitor {
 struct RankFigures {
   uint32_t rank = 0;
   double step_time = 0;  ///< median, seconds
-  /// Of the time in steps, by phase: data of all steps, the others of those that are no replays.
+  /// Of the time in steps, by phase: data of all steps, the others of those that are not replays.
   std::array<double, kStepPhases> shares{};
   size_t replays = 0;  ///< steps that a CUDA graph repeated
   /// Share of the time in steps in which at least one was under way; on GPUs known only if their

@@ -1,5 +1,5 @@
 #pragma once
-/// A run while it runs, for the terminal.
+/// Shows a running run in the terminal.
 #include <string>
 #include <vector>
 

@@ -38,7 +38,7 @@ void add_tiles(pugi::xml_node page, const Run& run, const Figures& figures) {
              "training loss");
   }
   if (figures.best_validation) {
-    add_tile(tiles, fixed(*figures.best_validation, 3), "validation loss, least");
+    add_tile(tiles, fixed(*figures.best_validation, 3), "lowest validation loss");
   }
   if (!figures.gpus.empty()) add_tile(tiles, fixed(figures.gpu_hours, 3), "GPU hours");
   if (figures.watt_hours > 0) {
@@ -80,10 +80,10 @@ void add_share_bar(pugi::xml_node cell, const RankFigures& rank) {
 }
 
 void add_shares(pugi::xml_node page, const Run& run, const Figures& figures) {
-  add(page, "h2", "Where a step's time goes");
-  auto body = add_table(
-      add(page, "div", {{"class", "scroll"}}), "shares",
-      {"rank", "", "data", "forward", "backward", "optimizer", "collectives under way", "late by"});
+  add(page, "h2", "Time in a step");
+  auto body =
+      add_table(add(page, "div", {{"class", "scroll"}}), "shares",
+                {"rank", "", "data", "forward", "backward", "optimizer", "collectives", "late by"});
   for (const auto& rank : figures.ranks) {
     auto row = add_row(body, std::to_string(rank.rank));
     add_share_bar(add(row, "td", {{"class", "wide"}}), rank);
@@ -92,15 +92,16 @@ void add_shares(pugi::xml_node page, const Run& run, const Figures& figures) {
     const bool is_late = figures.compared > 0 && rank.lateness > 0;
     add(row, "td", is_late ? shown_seconds(rank.lateness) : kUnknownCell);
   }
-  auto note = add(page, "p", {{"class", "soft"}}, "Collectives run beside the other phases. ");
+  auto note =
+      add(page, "p", {{"class", "soft"}}, "Collectives run at the same time as the other phases. ");
   add(note, "q", "Late by");
-  add_text(note, ": how much later than half of the others a rank usually comes to a collective.");
+  add_text(note, ": a rank's usual delay at a collective, compared with the median of all ranks.");
   if (!run.on_gpus()) return;
   add_text(note,
-           " The times of phases are the host's: a GPU computes on after a call returns, so that "
-           "the phase that waits for it seems long. Ends of collectives on GPUs are known to 2 ms; "
-           "how long they ran, and who comes late, where TORCH_NCCL_ENABLE_TIMING=1 was set, which "
-           "costs some of the overlap.");
+           " Phase times are measured on the host. A GPU keeps computing after a call returns, so "
+           "the phase that waits for it looks long. The end of a collective is accurate to about 2 "
+           "ms. Set TORCH_NCCL_ENABLE_TIMING=1 to also see how long each collective ran and which "
+           "rank arrived last. That costs some of the overlap.");
   if (figures.replays > 0) add_text(note, " A CUDA graph " + replays_in_words(figures) + ".");
 }
 
@@ -117,7 +118,7 @@ void add_communication(pugi::xml_node page, const Figures& figures) {
              timed ? shown_seconds(one.seconds / one.calls) : kUnknownCell,
              timed ? shown_bytes(one.bytes / one.seconds) + "/s" : kUnknownCell});
   }
-  add(page, "p", {{"class", "soft"}}, "Time until the last rank has come counts, too.");
+  add(page, "p", {{"class", "soft"}}, "The time includes waiting for the last rank.");
 }
 
 void add_memory_by_kind(pugi::xml_node page, const Run& run) {
@@ -129,7 +130,7 @@ void add_memory_by_kind(pugi::xml_node page, const Run& run) {
   add(page, "h2", "Memory by kind");
   auto body = add_table(
       page, "memory",
-      {"rank", "parameters", "gradients", "optimizer", "activations", "whole process at most"});
+      {"rank", "parameters", "gradients", "optimizer", "activations", "whole process, peak"});
   for (const auto& record : run.ranks) {
     if (!record.memory) continue;
     const auto& memory = *record.memory;
@@ -141,13 +142,13 @@ void add_memory_by_kind(pugi::xml_node page, const Run& run) {
              shown(memory.activations), most});
   }
   add(page, "p", {{"class", "soft"}},
-      "Activations: what an early step's forward pass kept for its backward pass.");
+      "Activations: what the forward pass of an early step kept for the backward pass.");
 }
 
 void add_cost(pugi::xml_node page, const Figures& figures) {
-  add(page, "h2", "What was used");
+  add(page, "h2", "Resources");
   if (!figures.gpus.empty()) {
-    auto body = add_table(page, "gpus", {"GPU", "busy", "memory at most", "energy"});
+    auto body = add_table(page, "gpus", {"GPU", "busy", "peak memory", "energy"});
     for (const auto& gpu : figures.gpus) {
       add_row(body, gpu.host + " " + std::to_string(gpu.number) + ", " + gpu.name,
               {gpu.utilisation ? shown_share(*gpu.utilisation) : kUnknownCell,
@@ -156,7 +157,7 @@ void add_cost(pugi::xml_node page, const Figures& figures) {
     }
   }
   if (figures.nodes.empty()) return;
-  auto body = add_table(page, "nodes", {"node", "CPUs", "busy", "memory free at least"});
+  auto body = add_table(page, "nodes", {"node", "CPUs", "busy", "least free memory"});
   for (const auto& node : figures.nodes) {
     add_row(body, node.host,
             {fixed(node.cpus, 0), shown_share(node.busy),
@@ -180,8 +181,7 @@ std::string to_page(const Run& run, const Figures& figures) {
   add(page, "h1", title);
   add(page, "p", {{"class", "soft"}},
       count_of(run.ranks.size(), "rank") + " on " + join(run.hosts(), ", ") +
-          (run.on_gpus() ? ", GPUs" : ", CPUs") +
-          (run.ended() ? "" : "; no regular end was recorded"));
+          (run.on_gpus() ? ", GPUs" : ", CPUs") + (run.ended() ? "" : "; it did not end normally"));
   add_tiles(page, run, figures);
   add_remarks(page, run);
   add_sentences(page, run, figures);

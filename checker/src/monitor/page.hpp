@@ -1,5 +1,5 @@
 #pragma once
-/// A run as one page that needs no network.
+/// Writes a run as one HTML page that needs no network.
 #include <pugixml.hpp>
 #include <string>
 

@@ -44,10 +44,11 @@ Header header_of(const std::filesystem::path& file, std::string_view bytes) {
   }
   const auto read = read_header(bytes);
   if (!read) {
-    throw Error(file.string() + " is no record of a run, or of another version of this course.");
+    throw Error(file.string() +
+                " is not a record of a run, or it belongs to another version of this course.");
   }
   if (read->damaged) {
-    throw Error(file.string() + ": its beginning is damaged; nothing in it can be trusted.");
+    throw Error(file.string() + ": its beginning is damaged, so it cannot be used.");
   }
   return read->header;
 }

@@ -31,7 +31,7 @@ using instrumentation::TrafficRecord;
 /// An optimizer step. There may be hundred thousands of them on each of many ranks.
 struct Step {
   double begin = 0, end = 0;
-  double loss = std::numeric_limits<double>::quiet_NaN();  ///< nan: unknown; inf: was no number
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< nan: unknown; inf: was not a number
   uint32_t number = 0;                                     ///< from 1
   uint32_t targets = 0;
   std::array<float, kStepPhases> phases{};  ///< seconds
@@ -115,8 +115,8 @@ struct RankRecord {
 };
 
 /// Reads a record, of a rank that has ended, was killed or runs. What is damaged is left out and
-/// counted. Throws Error for a file that is no record, or of another format. last_chunks: of a long
-/// one, only its beginning and so many chunks at its end, for what happens now.
+/// counted. Throws Error for a file that is not a record, or of another format. last_chunks: of a
+/// long one, only its beginning and so many chunks at its end, for what happens now.
 RankRecord read_record(const std::filesystem::path& file, size_t last_chunks = SIZE_MAX);
 
 /// Moves everything by so many seconds.

@@ -46,7 +46,7 @@ void idle_gpus(const Run& run, const Figures& figures, Sentences& say) {
   say.push_back({"gpus_idle",
                  std::to_string(idle) + " of " + count_of(known, "GPU") +
                      (idle == 1 ? " idles" : " idle") + ": the run has " + count_of(ranks, "rank") +
-                     (run.on_gpus() ? ", each of which uses one." : ", which train on the CPU."),
+                     (run.on_gpus() ? ", and each uses one." : ", which train on the CPU."),
                  run.on_gpus() ? "Start a rank for each GPU, or ask for fewer GPUs."
                                : "Train with --device cuda, or do not ask for GPUs.",
                  share});
@@ -64,39 +64,38 @@ void short_of_work(const Run& run, const Figures& figures, Sentences& say) {
   if (is_mostly_replays(figures)) return;
   say.push_back({"gpus_short_of_work",
                  "The GPUs in use are busy " + shown_share(sum / used) +
-                     " of the time; the rest of it they wait for the host.",
-                 "A larger --batch-size gives each of them more to do at a time. --fast makes most "
-                 "steps one CUDA graph, which costs the host little.",
+                     " of the time. The rest of the time they wait for the host.",
+                 "A larger --batch-size gives them more work per launch. --fast turns most steps "
+                 "into one CUDA graph, which saves host time.",
                  0.9 * (1 - sum / used)});
 }
 
 void data(const Run& run, const Figures& figures, Sentences& say) {
   const double share = mean_of(figures, [](const auto& rank) { return rank.shares[0]; });
   if (share < kData) return;
-  say.push_back({"waits_for_data",
-                 std::string("The loader makes the ") + (run.on_gpus() ? "GPU" : "rank") +
-                     " wait " + shown_share(share) + " of a step.",
-                 "Fetch ahead with loader workers (DataLoaderOptions::workers), and keep the data "
-                 "on a fast disk.",
-                 share});
+  say.push_back(
+      {"waits_for_data",
+       std::string("The loader makes the ") + (run.on_gpus() ? "GPU" : "rank") + " wait " +
+           shown_share(share) + " of a step.",
+       "Use loader workers (DataLoaderOptions::workers), and keep the data on a fast disk.",
+       share});
 }
 
 void waiting(const Figures& figures, Sentences& say) {
   const double share = mean_of(figures, [](const auto& rank) { return rank.waiting; });
   if (share < kWaiting) return;
-  say.push_back(
-      {"waits_for_collectives",
-       "The ranks do nothing but wait for collectives " + shown_share(share) + " of a step.",
-       "A larger --batch-size makes more of each exchange; a faster network or fewer "
-       "ranks make it shorter.",
-       share});
+  say.push_back({"waits_for_collectives",
+                 "The ranks spend " + shown_share(share) + " of a step waiting for collectives.",
+                 "A larger --batch-size means fewer exchanges. A faster network or fewer ranks "
+                 "make each one shorter.",
+                 share});
 }
 
 void optimizer(const Figures& figures, Sentences& say) {
   const double share = mean_of(figures, [](const auto& rank) { return rank.shares[3]; });
   if (share < kOptimizer) return;
   say.push_back({"slow_optimizer", "The optimizer takes " + shown_share(share) + " of a step.",
-                 "Its time does not grow with the batch: a larger --batch-size hides it.",
+                 "Its time does not depend on the batch, so a larger --batch-size hides it.",
                  share - kOptimizer / 2});
 }
 
@@ -120,7 +119,7 @@ void outside_steps(const Figures& figures, Sentences& say) {
     say.push_back({"long_start",
                    "The first step began after " + shown_seconds(start * figures.duration) + ", " +
                        shown_share(start) + " of the run.",
-                   "Longer runs make this matter less; figures of speed leave it out.", start / 2});
+                   "In a longer run this matters less. The speed figures exclude it.", start / 2});
   }
 }
 
@@ -129,10 +128,10 @@ void memory(const Figures& figures, Sentences& say) {
     if (node.total <= 0 || node.least_available >= 0.05 * node.total) continue;
     say.push_back({"memory_nearly_full",
                    "The memory of " + node.host +
-                       " was all but full: " + shown_bytes(node.least_available) + " of " +
+                       " was almost full: " + shown_bytes(node.least_available) + " of " +
                        shown_bytes(node.total) + " were left.",
-                   "Fewer ranks on a node or a smaller --batch-size; beyond it the kernel ends "
-                   "processes.",
+                   "Use fewer ranks on a node or a smaller --batch-size. When memory runs out, the "
+                   "kernel kills processes.",
                    0.5});
   }
   for (const auto& gpu : figures.gpus) {
@@ -140,7 +139,7 @@ void memory(const Figures& figures, Sentences& say) {
     say.push_back({"gpu_memory_nearly_full",
                    "GPU " + std::to_string(gpu.number) + " of " + gpu.host + " used " +
                        shown_bytes(gpu.peak) + " of its " + shown_bytes(gpu.total) + ".",
-                   "A smaller --batch-size leaves room for what varies from step to step.", 0.4});
+                   "A smaller --batch-size leaves room for steps that need more.", 0.4});
   }
 }
 
@@ -156,9 +155,9 @@ void other_programs(const Run& run, const Figures& figures, Sentences& say) {
     if (node.busy < kAllBusy || others < kMany * node.cpus) continue;
     say.push_back({"other_programs",
                    "Other programs keep " + fixed(others, 1) + " of the " + fixed(node.cpus, 0) +
-                       " CPUs of " + node.host + " busy, and none is free.",
-                   "Run when the machine is idle, or ask Slurm for CPUs of your own "
-                   "(--cpus-per-task, --exclusive).",
+                       " CPUs of " + node.host + " busy, so none is free.",
+                   "Run when the machine is idle, or ask Slurm for your own CPUs (--cpus-per-task, "
+                   "--exclusive).",
                    others / node.cpus});
   }
 }
@@ -182,23 +181,23 @@ void overfitting(const Figures& figures, Sentences& say) {
                  "The validation loss rises: it was " + fixed(least->loss, 3) + " after step " +
                      fixed(least->step, 0) + " and is " + fixed(last->loss, 3) +
                      " at the end; the training loss is " + fixed(*figures.last_loss, 3) + ".",
-                 "The model learns its samples by heart. More data or more dropout help, more "
-                 "epochs do not; model-best.safetensors is of the best one.",
+                 "The model overfits. More data or more dropout help; more epochs do not. "
+                 "model-best.safetensors holds the best model.",
                  0.3});
 }
 
 void nothing(const Figures& figures, Sentences& say) {
   if (!say.empty()) return;
   if (figures.steps == 0) {
-    say.push_back({"no_steps", "No step was recorded, so there is nothing to say of its time.",
-                   "Train with --max-steps 100, say.", 0});
+    say.push_back({"no_steps", "No step was recorded, so there are no times.",
+                   "Train for longer, for example with --max-steps 100.", 0});
     return;
   }
   if (is_mostly_replays(figures)) {
     say.push_back(
         {"nothing_stands_out",
          "Nothing stands out: the GPU computes one step after the other, as a CUDA graph.",
-         "What is left to gain is in the model's own arithmetic.", 0});
+         "Only the model's own arithmetic is left to improve.", 0});
     return;
   }
   const double share =
@@ -206,7 +205,7 @@ void nothing(const Figures& figures, Sentences& say) {
   say.push_back(
       {"nothing_stands_out",
        "Nothing stands out: forward and backward take " + shown_share(share) + " of a step.",
-       "What is left to gain is in the model's own arithmetic.", 0});
+       "Only the model's own arithmetic is left to improve.", 0});
 }
 
 }  // namespace

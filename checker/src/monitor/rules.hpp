@@ -1,5 +1,5 @@
 #pragma once
-/// What limits a run, and what to try.
+/// Rules that say what limits a run, and what to try.
 #include <string>
 #include <vector>
 

@@ -27,21 +27,21 @@ void straggler(const Figures& figures, std::vector<Sentence>& say) {
     say.push_back({"straggler",
                    "Rank " + std::to_string(rank.rank) + " arrives " +
                        shown_seconds(rank.lateness) + " late at collectives, and is the last at " +
-                       shown_share(rank.last) + " of them; all others wait for it.",
-                   "Look what else runs on its CPUs, its GPU's clock, and whether it has more to "
-                   "do than the others.",
+                       shown_share(rank.last) + " of them. All others wait for it.",
+                   "Check what else runs on its CPUs, its GPU's clock, and whether it has more "
+                   "work than the others.",
                    rank.lateness / figures.step_time});
   }
 }
 
 void alone(const Run& run, const Figures& figures, std::vector<Sentence>& say) {
   if (run.world_size < 2 || figures.steps == 0 || !figures.collectives.empty()) return;
-  say.push_back({"nothing_exchanged",
-                 "The " + std::to_string(run.world_size) +
-                     " ranks exchange nothing: each trains a model of its own.",
-                 "setup(), a DistributedSampler and DistributedDataParallel make one training of "
-                 "them.",
-                 1});
+  say.push_back(
+      {"nothing_exchanged",
+       "The " + std::to_string(run.world_size) +
+           " ranks exchange nothing, so each trains its own model.",
+       "Use setup(), a DistributedSampler and DistributedDataParallel to train one model together.",
+       1});
 }
 
 void unequal(const Figures& figures, std::vector<Sentence>& say) {
@@ -74,10 +74,10 @@ void bad_loss(const Run& run, std::vector<Sentence>& say) {
   }
   if (first == nullptr) return;
   say.push_back({"loss_is_no_number",
-                 "The loss is no number any more from step " + std::to_string(first->number) +
-                     " on (rank " + std::to_string(where) + ").",
-                 "A smaller learning rate, or fp32 where it is lower; what comes after that step "
-                 "is lost time.",
+                 "The loss became NaN or infinite at step " + std::to_string(first->number) +
+                     " (rank " + std::to_string(where) + ").",
+                 "Use a smaller learning rate, or fp32 instead of a lower precision. Everything "
+                 "after that step is lost.",
                  2});
 }
 
@@ -99,12 +99,12 @@ void slower(const Run& run, std::vector<Sentence>& say) {
     }
   }
   if (worst < kSlower) return;
-  say.push_back({"steps_became_slower",
-                 "Steps became slower: " + shown_seconds(before) + " early, " +
-                     shown_seconds(after) + " at the end.",
-                 "Look for another program on the machine, for heat (clocks fall), or for memory "
-                 "that grows.",
-                 1 - 1 / worst});
+  say.push_back(
+      {"steps_became_slower",
+       "Steps became slower: " + shown_seconds(before) + " early, " + shown_seconds(after) +
+           " at the end.",
+       "Look for another program on the machine, for heat (clocks drop), or for growing memory.",
+       1 - 1 / worst});
 }
 
 void early_end(const Run& run, const Figures& figures, std::vector<Sentence>& say) {
@@ -122,11 +122,11 @@ void early_end(const Run& run, const Figures& figures, std::vector<Sentence>& sa
   std::string who = (one ? "Rank " : "Ranks ") + join(killed, ", ");
   if (all && run.ranks.size() > 1) who = "All ranks";
   say.push_back({"no_regular_end",
-                 who + " came to no regular end: the " + (one ? "record stops" : "records stop") +
+                 who + " did not end normally: the " + (one ? "record stops" : "records stop") +
                      " " + shown_seconds(first) + " after the start.",
                  figures.duration - first > kNothingSince
-                     ? "The others went on for longer; what they then waited for was this."
-                     : "It runs still, or it was killed; a job's log says why.",
+                     ? "The others ran longer and waited for this rank."
+                     : "It is still running, or it was killed. The job's log tells why.",
                  0.05});
 }
 

@@ -63,15 +63,14 @@ Place newest_below(const fs::path& folder) {
 Place find_records(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder, ignored)) {
-    throw Error("There is no " + folder.string() + ". Name the folder of a run's output.");
+    throw Error("There is no " + folder.string() + ". Name the output folder of a run.");
   }
   if (!records_in(folder).empty()) return {folder};
   for (const auto& place : {folder / "monitor", folder}) {
     if (auto newest = newest_below(place); !newest.folder.empty()) return newest;
   }
   throw Error(folder.string() +
-              " holds no record of a run. Mend: train with --monitor and name the folder of "
-              "its output.");
+              " holds no record of a run. Fix: train with --monitor and name its output folder.");
 }
 
 // Of several runs in one folder the newest stays.
@@ -85,9 +84,9 @@ void leave_out_strangers(std::vector<RankRecord>& records, std::vector<std::stri
         newest.wall - header.wall < kStartTogether) {
       return false;
     }
-    remarks.push_back(record.file.filename().string() + " is of another run, begun " +
+    remarks.push_back(record.file.filename().string() + " belongs to another run, started " +
                       in_words(header.wall) + " with " + count_of(header.world_size, "rank") +
-                      "; it is left out.");
+                      "; skipped it.");
     return true;
   });
   std::ranges::stable_sort(records, {}, &RankRecord::rank);
@@ -95,7 +94,7 @@ void leave_out_strangers(std::vector<RankRecord>& records, std::vector<std::stri
   std::erase_if(records, [&](const RankRecord& record) {
     if (seen.insert(record.rank()).second) return false;
     remarks.push_back("There are two records of rank " + std::to_string(record.rank()) +
-                      "; one is left out.");
+                      "; skipped one.");
     return true;
   });
 }
@@ -126,7 +125,7 @@ void agree_on_clocks(Run& run) {
   }
   if (largest > 0) {
     run.remarks.push_back("The nodes' clocks were up to " + shown_seconds(largest) +
-                          " apart; they are aligned by the ends of common collectives.");
+                          " apart. They were aligned by the ends of common collectives.");
   }
 }
 
@@ -134,10 +133,10 @@ void remark_on(const RankRecord& record, std::vector<std::string>& remarks) {
   const auto rank = "Rank " + std::to_string(record.rank());
   if (record.lost > 0) {
     remarks.push_back(rank + ": " + shown_bytes(static_cast<double>(record.lost)) +
-                      " of its record are damaged and left out; the rest is shown.");
+                      " of its record are damaged and were skipped.");
   }
   if (record.cut_short) {
-    remarks.push_back(rank + ": its record is cut short; what is there is shown.");
+    remarks.push_back(rank + ": its record is cut short, so the page shows a part.");
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The records of all ranks of a run, put together.
+/// Puts the records of all ranks of a run together.
 #include <filesystem>
 #include <string>
 #include <vector>

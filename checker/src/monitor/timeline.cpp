@@ -21,7 +21,7 @@ constexpr const char* kClasses = "dfboek";  // of phases, in their order
 constexpr std::array<const char*, 6> kPhaseNames{"data",      "forward",    "backward",
                                                  "optimizer", "evaluation", "checkpoint"};
 
-// Steps of which there are spans, with the time from the first rank's begin to the last one's end.
+// Steps with spans, with the time from the first rank's begin to the last one's end.
 std::map<uint64_t, std::pair<double, double>> detailed_steps(const Run& run) {
   std::map<uint64_t, std::pair<double, double>> steps;
   for (const auto& record : run.ranks) {
@@ -76,9 +76,9 @@ void add_legend(const Figure& figure, bool queued) {
     add_to_legend(figure, {"class", class_of(i)}, kPhaseNames.at(i));
   }
   add_to_legend(figure, {"class", queued ? "q" : "c"},
-                queued ? "collectives from their call to their end, mostly in the GPU's queue "
-                         "(below each rank)"
-                       : "collectives (below each rank)");
+                queued
+                    ? "collectives, from call to end, mostly in the GPU's queue (below each rank)"
+                    : "collectives (below each rank)");
 }
 
 void draw_window(pugi::xml_node page, const Run& run, Window window, const std::string& title,

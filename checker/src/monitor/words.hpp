@@ -1,5 +1,5 @@
 #pragma once
-/// Figures as people read them.
+/// Writes figures as people read them: times, bytes, shares.
 #include <cstdint>
 #include <string>
 #include <string_view>

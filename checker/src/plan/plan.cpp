@@ -98,7 +98,7 @@ Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& r
   const auto ran = capture(command);
   if (ran.interrupted_by) throw Error("Interrupted.");
   if (!ran.success()) {
-    throw Error("The replay program made no plan of the run: " +
+    throw Error("The replay program could not plan the run: " +
                 join(split_lines(ran.output), " / "));
   }
   return plan_from(json::parse(read_file(own / "plan.json")), request.worlds);

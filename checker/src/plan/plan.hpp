@@ -35,7 +35,7 @@ struct PlanRequest {
   std::string task;
   uint64_t seed = 0;  ///< the same seed gives the same plan and data
   std::vector<WorldShape> worlds;
-  /// Of the task's configuration, in place of those that the task chooses.
+  /// Of the task's configuration, instead of those that the task chooses.
   std::vector<std::pair<std::string, std::string>> settings = {};
 };
 

@@ -60,7 +60,7 @@ void build_targets(const Project& project, std::span<const std::string> targets,
   stage.failed();
   if (built.interrupted_by) throw Error("The build was interrupted.");
   for (const auto& line : compiler_messages(built.output)) terminal::say(line);
-  throw Error("Building " + join(targets, " ") + " failed; what the compiler says stands above.");
+  throw Error("Building " + join(targets, " ") + " failed; see the compiler's messages above.");
 }
 
 }  // namespace checker

@@ -1,5 +1,5 @@
 #pragma once
-/// Asking another program something.
+/// Runs another program and returns its output.
 #include <chrono>
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-/// Starting one process.
+/// Starts one process.
 #include <sys/types.h>
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace checker {
 
 /// The targets to build so that a trainer can load this task: {"task_images"}; none for a name that
-/// is no task, which the trainer itself complains about.
+/// is not a task, which the trainer itself complains about.
 std::vector<std::string> targets_of_task(const Project& project, const std::string& task);
 
 /// The same for several tasks.

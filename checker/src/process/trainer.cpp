@@ -31,16 +31,16 @@ std::vector<Command> rank_commands(const TrainerRun& run) {
 std::string describe_failure(const GroupResult& result) {
   if (result.interrupted_by) {
     return std::string("Interrupted (") + strsignal(result.interrupted_by) +
-           "); all ranks were ended.";
+           "); stopped all ranks.";
   }
-  if (result.output_closed) return "Nobody reads the output any more; all ranks were ended.";
+  if (result.output_closed) return "Nobody reads the output any longer; stopped all ranks.";
   if (!result.first_failed) return "";
   const auto& failed = result.ranks[*result.first_failed];
   std::string text =
       "rank " + std::to_string(*result.first_failed) + " failed: " + failed.exit.describe() + ".";
   size_t ended = 0;
   for (const auto& rank : result.ranks) ended += rank.ended_by_us ? 1 : 0;
-  if (ended > 0) text += " The other ranks that were still running were ended.";
+  if (ended > 0) text += " Stopped the other ranks that were still running.";
   return text;
 }
 

@@ -63,8 +63,8 @@ Pairs common_code(const std::vector<std::string>& a, const std::vector<std::stri
   return pairs;
 }
 
-// Where new lines belong among [begin, end) of mine, which no line of theirs equals: in place of
-// the last one that goes, else behind the comment that this place begins with, else at the end.
+// Where new lines belong among [begin, end) of mine, which no line of theirs equals: instead of the
+// last one that goes, else behind the comment that this place begins with, else at the end.
 size_t place_of_new(const std::vector<std::string>& mine, size_t begin, size_t end,
                     std::string_view comment) {
   for (size_t i = end; i-- > begin;) {

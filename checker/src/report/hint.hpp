@@ -1,6 +1,6 @@
 #pragma once
-/// Help with a TODO, in depths: its hint, the shape of the code, and what is behind it. The answer
-/// is diff's.
+/// Help with a TODO, in three depths: its hint, the shape of the code, and what is behind it. The
+/// answer is diff's.
 #include <map>
 #include <string>
 #include <vector>

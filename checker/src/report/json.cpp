@@ -90,7 +90,7 @@ std::string to_json(const Report& report) {
         {"what", report.compile_error->what},     {"fix", report.compile_error->fix}};
   }
   if (report.timeline) value["timeline"] = from_timeline(*report.timeline);
-  // A student's program may print bytes that are no text.
+  // A student's program may print bytes that are not text.
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -117,7 +117,7 @@ Report report_from_json(std::string_view text) try {
   report.judge_seconds = value.at("judge_seconds").get<double>();
   return report;
 } catch (const json::exception& error) {
-  throw Error(std::string("A report cannot be read: ") + error.what() + ".");
+  throw Error(std::string("Cannot read a report: ") + error.what() + ".");
 }
 
 }  // namespace checker

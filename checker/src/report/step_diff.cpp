@@ -33,7 +33,7 @@ std::vector<std::string> step_diff(const Project& project, const Course& course,
     const auto diff = code_diff(read_file(project.source / file.path), file.solved, file.comment);
     if (!lines.empty()) lines.emplace_back();
     if (diff.empty()) {
-      lines.push_back(file.path.string() + ": the same as the solution, comments apart.");
+      lines.push_back(file.path.string() + ": the same as the solution, apart from comments.");
       continue;
     }
     differs = true;
@@ -42,7 +42,8 @@ std::vector<std::string> step_diff(const Project& project, const Course& course,
     append(lines, styled_diff(diff, look));
   }
   if (differs) {
-    const auto remark = "This shows the solution: lines with - are yours, with + the reference's.";
+    const auto remark =
+        "This shows the solution: lines with - are yours, lines with + are the reference's.";
     lines.insert(lines.begin(), {remark, ""});
   }
   return lines;
@@ -64,13 +65,13 @@ std::vector<std::string> todo_diff(const Course& course, const Todo& todo, const
 
   const auto name = name_of_todo(todo.number);
   std::vector<std::string> lines{
-      "This shows the answer to " + name + ": lines with - go, lines with + come.", "",
+      "This shows the answer to " + name + ": remove lines with -, add lines with +.", "",
       look.styled(Style::bold, course.file_of(todo).string() + ", " + todo.title)};
   auto diff =
       code_diff(code_with(file, step, before), code_with(file, step, after), file.source.comment());
   // Numbers of lines would be those of a file that nobody has.
   for (auto& line : diff) {
-    if (line.starts_with("@@")) line = "@@ where it says " + name + " @@";
+    if (line.starts_with("@@")) line = "@@ at " + name + " @@";
   }
   append(lines, styled_diff(diff, look));
   return lines;

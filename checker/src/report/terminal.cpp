@@ -74,13 +74,15 @@ void append_verdict(std::vector<std::string>& lines, const Verdict& verdict, con
 std::vector<std::string> after_the_last(const Look& look) {
   const auto bold = [&](const char* text) { return look.styled(Style::bold, text); };
   return {
-      "All TODOs of the course are done. What you can do now:",
-      "  " + bold("./workbook challenge") + "            all of it again, without TODOs",
+      "You have done all TODOs of the course. What you can do now:",
+      "  " + bold("./workbook challenge") +
+          "            write the whole trainer again, without TODOs",
       "  " + bold("./workbook quiz") + "                 predict what programs do",
-      "  " + bold("./workbook watch collectives") + "    the exercises beside the steps",
-      "  " + bold(kExperiments) + "                 experiments, with what to look for",
-      "  " + bold("./workbook bench scaling") + "        the batch size against the loss, measured",
-      "  " + bold("./workbook slides") + "               deck 7: what comes beyond this course",
+      "  " + bold("./workbook watch collectives") + "    do the exercises C1 to C11",
+      "  " + bold(kExperiments) + "                 read: experiments and what to look for",
+      "  " + bold("./workbook bench scaling") +
+          "        measure how the batch size changes the loss",
+      "  " + bold("./workbook slides") + "               read deck 7: what comes after this course",
       "  " + bold("./workbook pack") + "                 hand your work in"};
 }
 
@@ -152,7 +154,7 @@ std::vector<std::string> next_lines(const Course& course, std::optional<int> tod
   return lines;
 }
 
-std::optional<int> todo_to_mend(const Report& report) {
+std::optional<int> todo_to_fix(const Report& report) {
   if (const auto* finding = report.first_finding()) return finding->todo;
   for (const auto& verdict : report.verdicts) {
     if (verdict.state == State::wrong || verdict.state == State::open) return verdict.todo;

@@ -25,11 +25,11 @@ std::vector<std::string> todo_lines(const Todo& todo, State state, const std::st
 constexpr const char* kExperiments = "steps/README.md";
 
 /// What to do next: this TODO, its file, and how to get a hint. None: all are done. `program`: the
-/// step in whose program it is to be mended; else its own.
+/// step in whose program it is to be fixed; else its own.
 std::vector<std::string> next_lines(const Course& course, std::optional<int> todo, const Look& look,
                                     const Step* program = nullptr);
 
 /// The TODO of this report that is to be worked on: the first wrong or open one.
-std::optional<int> todo_to_mend(const Report& report);
+std::optional<int> todo_to_fix(const Report& report);
 
 }  // namespace checker

@@ -31,12 +31,13 @@ std::string why_not(const std::string& key) {
   if (std::ranges::find(resources, key) == resources.end()) {
     std::vector<std::string> names;
     for (const auto& known : keys) names.emplace_back(known.name);
-    return "unknown key " + key + did_you_mean(key, names) + " Allowed are " + join(names, ", ") +
-           ".";
+    const auto guess = did_you_mean(key, names);
+    return "unknown key " + key + (guess.empty() ? "." : guess) +
+           " Allowed keys: " + join(names, ", ") + ".";
   }
   return key +
-         " may not be set here: it stands in each job script, where an SBATCH_* variable "
-         "would silently override it.";
+         " cannot be set here. Each job script sets it, and an SBATCH_* variable would silently "
+         "override that.";
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ Site parse_site(std::string_view text, const std::string& file) {
     const std::string key(trim(line.substr(0, equals)));
     const std::string value(trim(line.substr(equals + 1)));
     if (std::ranges::find(keys, key, &Key::name) == keys.end()) fail(why_not(key));
-    if (!site.emplace(key, value).second) fail(key + " is given a second time.");
+    if (!site.emplace(key, value).second) fail(key + " appears twice.");
   }
   return site;
 }

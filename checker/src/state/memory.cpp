@@ -25,10 +25,10 @@ std::string set_aside(const Project& project, const fs::path& file) {
   const fs::path broken = file.string() + ".broken";
   std::error_code error;
   fs::rename(file, broken, error);
-  return project.shown(file) + " could not be understood" +
+  return project.shown(file) + " could not be read" +
          (error ? " and cannot be moved: " + error.message() + "."
-                : "; it was set aside as " + project.shown(broken) +
-                      ". What was judged before is forgotten, your files are as they were.");
+                : "; moved it to " + project.shown(broken) +
+                      ". Earlier verdicts are lost. Your files are unchanged.");
 }
 
 // Nothing if the file is there but cannot be read: then it must not be written either.
@@ -147,7 +147,7 @@ std::string remember(const Project& project, const Course& course, const Report&
   try {
     write_memory(project, *memory);
   } catch (const Error& error) {
-    remark = std::string(error.what()) + " The verdict is not remembered.";
+    remark = std::string(error.what()) + " The verdict was not saved.";
   }
   return remark;
 }

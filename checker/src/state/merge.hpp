@@ -1,5 +1,5 @@
 #pragma once
-/// Bringing a student's edits of an old text into a new one.
+/// Moves a student's edits from an old text into a new one.
 #include <string>
 
 namespace checker {

@@ -1,5 +1,5 @@
 #pragma once
-/// How the student's TODOs stand, as far as is known without judging anything.
+/// The states of the student's TODOs, as far as they are known without judging.
 #include <map>
 #include <optional>
 #include <string>

@@ -1,5 +1,6 @@
 #pragma once
-/// The files of a step that are the student's: their present texts, as given, and solved.
+/// The files of a step that are the student's: their present texts, the original ones, and the
+/// solved ones.
 #include <filesystem>
 #include <map>
 #include <string>

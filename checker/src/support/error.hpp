@@ -3,7 +3,7 @@
 
 namespace checker {
 
-/// Something the user can mend: what() says what is wrong, where, and how to mend it.
+/// Something the user can fix: what() says what is wrong, where, and how to fix it.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -70,7 +70,7 @@ TemporaryFolder::TemporaryFolder() {
   std::string pattern = std::string(folder && *folder ? folder : "/tmp") + "/worldsize.XXXXXX";
   if (!::mkdtemp(pattern.data())) {
     throw Error("Cannot make a folder " + pattern + ": " + std::strerror(errno) +
-                ". Mend: set TMPDIR to a folder that you may write to.");
+                ". Fix: set TMPDIR to a folder that you may write to.");
   }
   path_ = pattern;
 }

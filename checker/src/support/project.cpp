@@ -43,7 +43,7 @@ Project find_project() {
   Project project;
   project.build = program.parent_path().parent_path();
   if (!fs::exists(project.build / "CMakeCache.txt")) {
-    throw Error(program.string() + " does not lie in a build folder. Mend: ./workbook build");
+    throw Error(program.string() + " is not in a build folder. Fix: ./workbook build");
   }
   const auto cache = cmake_cache(project.build);
   const auto take = [&](const char* name, auto& value) {

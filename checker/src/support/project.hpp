@@ -1,5 +1,5 @@
 #pragma once
-/// Where things are.
+/// The folders of the project.
 #include <filesystem>
 #include <string>
 

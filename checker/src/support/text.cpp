@@ -76,7 +76,7 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
   const std::string best = nearest(word, candidates);
-  return best.empty() ? "" : ", did you mean " + best + "?";
+  return best.empty() ? "" : ". Did you mean '" + best + "'?";
 }
 
 std::string shell_quote(std::string_view text) {

@@ -24,7 +24,7 @@ void configure_benchmarks(const Project& project) {
       capture({.arguments = {project.cmake, "-DWORLDSIZE_BENCHMARKS=ON", project.build.string()},
                .environment = {},
                .directory = {}});
-  if (!said.success()) throw Error("The benchmarks cannot be configured:\n" + said.output);
+  if (!said.success()) throw Error("Cannot configure the benchmarks:\n" + said.output);
 }
 
 // A Python that has torch; empty: there is none.
@@ -45,7 +45,7 @@ std::string python_with_torch(const Project& project) {
 std::vector<Result> measure_all(const Project& project, std::vector<bench::Case> cases,
                                 const std::string& python) {
   if (python.empty()) {
-    terminal::say("  no Python here imports torch, so there is nothing to compare with");
+    terminal::say("  no Python here can import torch, so there is nothing to compare with");
     std::erase_if(cases, [](const auto& what) { return !what.ours; });
   }
   std::vector<Result> results;
@@ -74,26 +74,26 @@ int run_bench(const Project& project, const Arguments& arguments) {
   if (!arguments.empty() && arguments.front() == "scaling") {
     return run_batch_size_study(project, {arguments.begin() + 1, arguments.end()});
   }
-  cxxopts::Options options("./workbook bench",
-                           "Times training steps beside Python's, on one rank and on more.\n");
-  options.add_options()("quick", "Shorter: about a minute")(
-      "ranks", "The most ranks; default: all GPUs, or two on CPUs", cxxopts::value<size_t>(), "N")(
-      "output", "Folder for the table and the plots",
-      cxxopts::value<std::string>()->default_value("output/bench"),
-      "DIR")("no-build", "Build nothing");
-  const auto parsed =
-      parse(options, "[scaling] [--quick] [--ranks N] [--output DIR]",
-            "bench scaling is another study, of batch sizes: bench scaling --help.\n"
-            "Medians with the least and the greatest; NVLink multicast is off.\n"
-            "Nothing else should run meanwhile.",
-            arguments);
+  cxxopts::Options options(
+      "./workbook bench",
+      "Times training steps and compares them with Python, on one rank and on more.\n");
+  options.add_options()("quick", "Take about a minute only")(
+      "ranks", "Largest number of ranks (default: all GPUs, or two on CPUs)",
+      cxxopts::value<size_t>(), "N")("output", "Write the table and the plots into this folder",
+                                     cxxopts::value<std::string>()->default_value("output/bench"),
+                                     "DIR")("no-build", "Build nothing");
+  const auto parsed = parse(options, "[scaling] [--quick] [--ranks N] [--output DIR]",
+                            "It prints medians, and the least and the greatest in brackets. NVLink "
+                            "multicast is off.\nRun nothing else at the same time.\nbench scaling "
+                            "is a study of batch sizes: see bench scaling --help.",
+                            arguments);
   if (!parsed) return 0;
   const bool gpus = gpus_here() > 0 && cached(project, "WORLDSIZE_CUDA") == "ON";
   size_t ranks = gpus ? gpus_here() : 2;
   if (parsed->count("ranks")) ranks = (*parsed)["ranks"].as<size_t>();
-  if (ranks < 1 || ranks > 64) throw UsageError("--ranks must lie between 1 and 64.");
+  if (ranks < 1 || ranks > 64) throw UsageError("--ranks must be between 1 and 64.");
   if (gpus && ranks > gpus_here()) {
-    throw UsageError("--ranks is more than the " + count_of(gpus_here(), "GPU") + " here.");
+    throw UsageError("--ranks is larger than the " + count_of(gpus_here(), "GPU") + " here.");
   }
   if (!parsed->count("no-build")) {
     configure_benchmarks(project);

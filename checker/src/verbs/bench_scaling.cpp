@@ -44,19 +44,22 @@ struct Study {
 };
 
 cxxopts::Options options_of_study() {
-  cxxopts::Options options("./workbook bench scaling",
-                           "The batch-size study: the loss after equally many samples, with larger "
-                           "and larger batches.\n");
-  options.add_options()("task", "What the finished trainer of step 09 trains",
-                        cxxopts::value<std::string>()->default_value("signals"), "NAME")(
-      "config", "Default: laptop; of weather on GPUs: bs16", cxxopts::value<std::string>(), "NAME")(
-      "ranks", "The most ranks; default: all GPUs, or 4 on CPUs", cxxopts::value<size_t>(), "N")(
-      "largest", "The largest batch, as a multiple of the smallest; default: 4, on GPUs 64",
+  cxxopts::Options options(
+      "./workbook bench scaling",
+      "Studies the batch size: compares the loss after the same number of samples, "
+      "for larger and larger batches.\n");
+  options.add_options()("task", "The task that step 09's trainer trains",
+                        cxxopts::value<std::string>()->default_value("signals"),
+                        "NAME")("config", "Configuration (default: laptop; weather on GPUs: bs16)",
+                                cxxopts::value<std::string>(), "NAME")(
+      "ranks", "Largest number of ranks (default: all GPUs, or 4 on CPUs)",
       cxxopts::value<size_t>(),
-      "N")("samples", "What each run sees at least; default: 65536 on GPUs, else 19200",
-           cxxopts::value<int64_t>(), "N")("seeds", "Runs of each batch and rate",
-                                           cxxopts::value<size_t>()->default_value("3"), "N")(
-      "output", "Folder for the table and the plot",
+      "N")("largest", "Largest batch, as a multiple of the smallest (default: 4, on GPUs 64)",
+           cxxopts::value<size_t>(), "N")(
+      "samples", "Samples that each run sees at least (default: 65536 on GPUs, else 19200)",
+      cxxopts::value<int64_t>(), "N")("seeds", "Number of runs for each batch size and rate",
+                                      cxxopts::value<size_t>()->default_value("3"), "N")(
+      "output", "Write the table and the plot into this folder",
       cxxopts::value<std::string>()->default_value("output/scaling"),
       "DIR")("no-build", "Build nothing");
   return options;
@@ -71,18 +74,18 @@ StudyPlan plan_of(const cxxopts::ParseResult& parsed, size_t gpus) {
   if (parsed.count("largest")) plan.largest = parsed["largest"].as<size_t>();
   if (parsed.count("samples")) plan.samples = parsed["samples"].as<int64_t>();
   if (plan.most_ranks < 1 || plan.most_ranks > 64) {
-    throw UsageError("--ranks must lie between 1 and 64.");
+    throw UsageError("--ranks must be between 1 and 64.");
   }
   if (gpus > 0 && plan.most_ranks > gpus) {
-    throw UsageError("--ranks is more than the " + count_of(gpus, "GPU") + " here.");
+    throw UsageError("--ranks is larger than the " + count_of(gpus, "GPU") + " here.");
   }
   if (plan.largest < 1 || plan.largest > 1024 || (plan.largest & (plan.largest - 1)) != 0) {
     throw UsageError("--largest must be a power of two from 1 to 1024.");
   }
   if (plan.samples < 1 || plan.samples > 1'000'000'000) {
-    throw UsageError("--samples must lie between 1 and 1000000000.");
+    throw UsageError("--samples must be between 1 and 1000000000.");
   }
-  if (plan.seeds < 1 || plan.seeds > 100) throw UsageError("--seeds must lie between 1 and 100.");
+  if (plan.seeds < 1 || plan.seeds > 100) throw UsageError("--seeds must be between 1 and 100.");
   return plan;
 }
 
@@ -102,8 +105,7 @@ StudyBase base_of(const Project& project, const std::string& task, const std::st
   if (!fs::is_directory(folder)) {
     const auto known =
         names_of(tasks, [](const fs::path& path) { return fs::is_directory(path / "configs"); });
-    throw UsageError("--task: there is no task " + task + ". Fix: one of " + join(known, ", ") +
-                     ".");
+    throw UsageError("--task: unknown task " + task + ". Fix: one of " + join(known, ", ") + ".");
   }
   if (!fs::exists(folder / (config + ".yaml"))) {
     const auto known =
@@ -119,7 +121,7 @@ TrialRun read_run(const fs::path& output, const Trial& trial) {
   const auto run = monitor::load_run(output);
   const auto figures = monitor::figures_of(run);
   if (figures.steps != static_cast<size_t>(trial.steps)) {
-    throw Error("it took " + count_of(figures.steps, "step") + " in place of " +
+    throw Error("it took " + count_of(figures.steps, "step") + " instead of " +
                 std::to_string(trial.steps));
   }
   TrialRun found;
@@ -191,7 +193,7 @@ void write_report(const Study& study, const std::vector<TrialResult>& results,
                      study.base.name + ", " + std::to_string(samples) + " samples in each run, " +
                      count_of(study.plan.seeds, "run") + " of each.\n\n";
   for (const auto& line : bench::study_table(results, /*markdown=*/true)) page += line + "\n";
-  page += "\n![Loss after equally many samples](batches.svg)\n";
+  page += "\n![Loss after the same number of samples](batches.svg)\n";
   write_file(folder / "scaling.md", page);
   write_file(folder / "batches.svg", bench::study_plot(results));
 }
@@ -217,11 +219,12 @@ int report(const Study& study, const std::vector<TrialResult>& results, const fs
 
 int run_batch_size_study(const Project& project, const Arguments& arguments) {
   const auto split = split_at_dashes(arguments);
-  const auto parsed = parse(
-      options_of_study(), "[--task NAME] [--ranks N] [--seeds N] [-- trainer options]",
-      "Each batch trains with the learning rate times the root of the batch, as TODO 25 has it,\n"
-      "and with that of the smallest batch. Seconds are those of training steps.",
-      split.own);
+  const auto parsed =
+      parse(options_of_study(), "[--task NAME] [--ranks N] [--seeds N] [-- trainer options]",
+            "Each batch size trains twice: with the learning rate scaled by the square root of the "
+            "batch,\nas in TODO 25, and with the rate of the smallest batch. Seconds count "
+            "training steps only.",
+            split.own);
   if (!parsed) return 0;
   const size_t gpus = cached(project, "WORLDSIZE_CUDA") == "ON" ? gpus_here() : 0;
   const auto task = (*parsed)["task"].as<std::string>();

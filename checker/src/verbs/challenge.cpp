@@ -77,7 +77,7 @@ std::string with_own_file(std::string text, const Project& project, const fs::pa
 
 class ChallengeCall {
  public:
-  // file: to be judged in place of the one that is handed out; may be empty.
+  // file: to be judged instead of the one that is handed out; may be empty.
   ChallengeCall(const Project& project, const Judge& judge, const fs::path& file)
       : project_(project),
         judge_(judge),
@@ -87,12 +87,12 @@ class ChallengeCall {
     if (again && fs::exists(own_)) {
       const auto kept = name_beside(own_, "reset");
       fs::rename(own_, kept);
-      terminal::say("Yours is kept as " + project_.shown(kept) + ".");
+      terminal::say("Your version is saved as " + project_.shown(kept) + ".");
     }
     write_file(own_, given_text(course_));
     terminal::say(project_.shown(own_) +
                   " is the serial trainer. Make it run on any number of ranks.");
-    terminal::say("What it must do stands on top of it. There are no TODOs.");
+    terminal::say("The comment at its top says what it must do. There are no TODOs.");
     terminal::say("");
     terminal::say("  judge  ./workbook challenge");
     terminal::say("  run    ./workbook challenge --run --world 2");
@@ -103,7 +103,7 @@ class ChallengeCall {
   int judge() {
     const auto text = read_file(own_);
     if (text == given_text(course_)) {
-      terminal::say(project_.shown(own_) + " is as it was handed out. It is yours to finish.");
+      terminal::say(project_.shown(own_) + " is unchanged. Edit it, then run this again.");
       return 1;
     }
     const auto& step = finished_step(course_);
@@ -170,26 +170,26 @@ class ChallengeCall {
     report.step = step.name;
     const auto copy = project_.build / "workshop" / kFolder / program_name();
     report.compile_error = first_error(program.output, copy, project_.shown(own_));
-    if (!report.compile_error) throw Error("It does not build: " + join(program.output, "\n"));
+    if (!report.compile_error) throw Error("It does not compile: " + join(program.output, "\n"));
     for (const auto& line : report_lines(report, course_, look_)) say(line, copy);
   }
 
   void say_verdict(const Report& report, const fs::path& copy) const {
     const auto* finding = report.first_finding();
     if (!finding && report.passed()) {
-      terminal::say("The challenge is done: your trainer does all that is asked for.");
+      terminal::say("The challenge is done: your trainer does everything that was asked.");
       return;
     }
     if (!finding) {
       for (const auto& line : report_lines(report, course_, look_)) say(line, copy);
       return;
     }
-    terminal::say("This is the first thing that is wrong:\n");
+    terminal::say("The first mistake is:\n");
     for (const auto& line : finding_lines(*finding, 2, look_)) say(line, copy);
     const auto& todo = course_.todos.at(finding->todo);
     terminal::say("");
     if (!report.conditions.empty()) terminal::say("This run: " + report.conditions);
-    terminal::say("The course teaches it at " + name_of_todo(todo.number) + ", step " + todo.step +
+    terminal::say("The course explains it at " + name_of_todo(todo.number) + ", step " + todo.step +
                   ".");
   }
 
@@ -209,26 +209,25 @@ class ChallengeCall {
 int challenge_with(const Project& project, const Arguments& arguments, const Judge& judge) {
   cxxopts::Options options(
       "./workbook challenge",
-      "Hands out the serial trainer without TODOs, and judges what you make of it.\n");
-  options.add_options()("again", "Hand it out once more; yours is saved next to it")(
-      "run", "Run it instead")("world", "Number of ranks that run it",
-                               cxxopts::value<size_t>()->default_value("2"), "N")(
-      "file", "Judge or run this file instead of the one in challenge/",
+      "Gives you the serial trainer without TODOs, and checks what you make of it.\n");
+  options.add_options()("again", "Start over; your version is saved next to it")(
+      "run", "Run it instead of checking it")("world", "Number of ranks that run it",
+                                              cxxopts::value<size_t>()->default_value("2"), "N")(
+      "file", "Check or run this file instead of the one in challenge/",
       cxxopts::value<std::string>(), "FILE");
   const auto split = split_at_dashes(arguments);
-  const auto parsed = parse(
-      options, "[--again | --run [--world N] [-- trainer options]]",
-      "The file lies in challenge/. The judge is the steps' own, under three plans, and names "
-      "the first\nthing that is wrong.",
-      split.own);
+  const auto parsed = parse(options, "[--again | --run [--world N] [-- trainer options]]",
+                            "The file is in challenge/. The check is the same as for the steps, "
+                            "with three plans. It names\nthe first mistake.",
+                            split.own);
   if (!parsed) return 0;
   const auto world = (*parsed)["world"].as<size_t>();
-  if (world < 1 || world > 64) throw UsageError("--world must lie between 1 and 64.");
+  if (world < 1 || world > 64) throw UsageError("--world must be between 1 and 64.");
   const bool named = parsed->count("file") > 0;
   ChallengeCall call(project, judge, named ? (*parsed)["file"].as<std::string>() : "");
   const bool again = parsed->count("again") > 0;
-  if (again && named) throw UsageError("--again hands out; it goes without --file.");
-  if (named && !call.is_handed_out()) throw Error("The file named by --file is not there.");
+  if (again && named) throw UsageError("--again starts over, so it cannot be used with --file.");
+  if (named && !call.is_handed_out()) throw Error("The file that --file names does not exist.");
   if (again || !call.is_handed_out()) {
     call.hand_out(again);
     return 0;

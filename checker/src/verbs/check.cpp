@@ -17,13 +17,13 @@ namespace {
 cxxopts::Options check_command() {
   cxxopts::Options options("./workbook check",
                            "Builds a step, runs it, and says which TODOs are done.\n");
-  options.add_options()("solution", "Judge the reference instead of your own program")(
-      "no-build", "Build nothing, as on a compute node without a compiler")(
+  options.add_options()("solution", "Check the reference instead of your own program")(
+      "no-build", "Do not build, for example on a compute node without a compiler")(
       "device", "cpu or cuda", cxxopts::value<std::string>()->default_value("cpu"), "D")(
-      "world", "Number of ranks; repeat it for several", cxxopts::value<std::vector<int>>(), "N")(
-      "task", "Judge it on another task's data and model", cxxopts::value<std::string>(), "NAME")(
-      "keep", "Leave what the runs left behind in this folder", cxxopts::value<std::string>(),
-      "DIR");
+      "world", "Number of ranks; repeat it for several worlds", cxxopts::value<std::vector<int>>(),
+      "N")("task", "Check it on another task's data and model", cxxopts::value<std::string>(),
+           "NAME")("keep", "Keep the files of the runs in this folder",
+                   cxxopts::value<std::string>(), "DIR");
   options.add_options("hidden")("what", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"what"});
   return options;
@@ -39,7 +39,7 @@ CheckOptions read_check_options(const cxxopts::ParseResult& parsed) {
   }
   if (parsed.count("world")) options.worlds = parsed["world"].as<std::vector<int>>();
   for (const int world : options.worlds) {
-    if (world < 1 || world > 64) throw UsageError("--world must lie between 1 and 64.");
+    if (world < 1 || world > 64) throw UsageError("--world must be between 1 and 64.");
   }
   if (parsed.count("task")) options.task = parsed["task"].as<std::string>();
   if (parsed.count("keep")) {
@@ -61,17 +61,17 @@ class CheckCall {
     const auto steps = chosen(words);
     if (steps.empty()) return 0;
     bool passed = true;
-    std::optional<int> mend;
+    std::optional<int> fix;
     const Step* where = steps.back();
     for (const auto* step : steps) {
       const auto report = judge(*step);
       passed = passed && report.passed();
       for (const auto& line : report_lines(report, course_, look_)) terminal::say(line);
       terminal::say("");
-      if (!mend && !report.compile_error && (mend = todo_to_mend(report))) where = step;
+      if (!fix && !report.compile_error && (fix = todo_to_fix(report))) where = step;
       if (steps.size() == 1 && report.compile_error) return 1;
     }
-    if (!options_.solution) say_what_is_next(*where, mend, steps.size() > 1);
+    if (!options_.solution) say_what_is_next(*where, fix, steps.size() > 1);
     return passed ? 0 : 1;
   }
 
@@ -81,7 +81,7 @@ class CheckCall {
     if (words.empty()) {
       const auto next = next_todo(present_standings(project_, course_));
       if (next) return {&course_.step(course_.todos.at(*next).step)};
-      terminal::say("All TODOs are done. To judge them again: ./workbook check all");
+      terminal::say("All TODOs are done. To check them again: ./workbook check all");
     } else if (words == Arguments{"all"}) {
       for (const auto& step : course_.steps) {
         if (!step.todos.empty() && !step.is_beside()) steps.push_back(&step);
@@ -91,7 +91,7 @@ class CheckCall {
     } else {
       const auto& step = named_step(course_, words);
       if (!step.todos.empty()) return {&step};
-      terminal::say("Step " + step.name + " has no TODOs: there is nothing to judge.");
+      terminal::say("Step " + step.name + " has no TODOs, so there is nothing to check.");
     }
     return steps;
   }
@@ -126,8 +126,8 @@ class CheckCall {
     return !error;
   }
 
-  // mend: what is to be mended in the program of this step, if anything is.
-  void say_what_is_next(const Step& step, std::optional<int> mend, bool several) {
+  // fix: what is to be fixed in the program of this step, if anything is.
+  void say_what_is_next(const Step& step, std::optional<int> fix, bool several) {
     const auto all = present_standings(project_, course_);
     if (several) {
       const auto todos = todos_of_series(step.todos.back());
@@ -135,12 +135,12 @@ class CheckCall {
                     count_of(todos.size(), "TODO") + (todos.size() == 1 ? " is" : " are") +
                     " done.");
     }
-    if (mend) return say(next_lines(course_, mend, look_, &step));
+    if (fix) return say(next_lines(course_, fix, look_, &step));
     const auto next = next_todo(all, step.todos.back());
     if (!next && step.is_beside()) return terminal::say("All exercises of this chapter are done.");
     if (next && !step.is_beside() && chapter_is_done(step, all)) {
       terminal::say("The chapter " + step.chapter +
-                    " is done. Experiments that follow from it: " + kExperiments);
+                    " is done. Experiments to try now: " + kExperiments);
     }
     say(next_lines(course_, next, look_));
   }
@@ -176,10 +176,9 @@ class CheckCall {
 int check_with(const Project& project, const Arguments& arguments, const Judge& judge) {
   const auto parsed = parse(
       check_command(), "[NN | TODO n | CHAPTER | all] [options]",
-      "Without a step: that of the first TODO that is not done. \"05\" is a "
-      "step, \"TODO 5\" the\nstep that holds this TODO, \"C4\" an exercise. The exit status is 0 "
-      "if everything judged is done.\nVerdicts of chosen --world are not "
-      "remembered: they leave things out.",
+      "Without a step, it checks the step with the first open TODO. \"05\" is a step. \"TODO 5\" "
+      "is the\nstep with that TODO. \"C4\" is an exercise. The exit status is 0 if everything "
+      "checked is done.\nWith --world the verdict is not saved, because it covers less.",
       arguments);
   if (!parsed) return 0;
   Arguments words;

@@ -20,7 +20,7 @@ void list_sets() {
     terminal::say("          " + set.terms);
     terminal::say("          " + (fs::exists(folder / data::kManifest)
                                       ? data::training_command(set, folder)
-                                      : "not here: ./workbook data " + set.name +
+                                      : "not fetched yet: ./workbook data " + set.name +
                                             (set.has_years ? " --years 1990,1991" : "")));
   }
 }
@@ -31,26 +31,25 @@ std::string parse_from(std::string from) {
   for (const auto* start : {"https://", "http://", "file:///"}) {
     if (from.starts_with(start)) return from;
   }
-  throw UsageError("--from takes an address that begins with https://, http:// or file:///.");
+  throw UsageError("--from must begin with https://, http:// or file:///.");
 }
 
 }  // namespace
 
 int run_data(const Project& /*project*/, const Arguments& arguments) {
-  cxxopts::Options options("./workbook data",
-                           "Lists the real data sets, or fetches one for a task to read.\n");
-  options.add_options()("into", "Folder of the set (default: NAME in the cache folder)",
+  cxxopts::Options options("./workbook data", "Lists real data sets, or fetches one for a task.\n");
+  options.add_options()("into", "Folder for the data (default: NAME in the cache folder)",
                         cxxopts::value<std::string>(), "FOLDER")(
-      "years", "The years of era5, such as 1990,1993-1995", cxxopts::value<std::string>(), "LIST")(
+      "years", "Years of era5, for example 1990,1993-1995", cxxopts::value<std::string>(), "LIST")(
       "yes", "Fetch more than 1 GB without asking")(
-      "verify", "Compare the files with their first download, fetch nothing")(
-      "from", "Another server or folder that has the same files", cxxopts::value<std::string>(),
-      "URL")("trust", "Take archives whose SHA-256 is not the published one");
+      "verify", "Compare the files with the first download; fetch nothing")(
+      "from", "Another server or folder with the same files", cxxopts::value<std::string>(), "URL")(
+      "trust", "Accept archives with a SHA-256 other than the published one");
   options.add_options("hidden")("names", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"names"});
   const auto parsed = parse(options, "[NAME] [options]",
-                            "A break loses nothing: the same command goes on where it ended. The "
-                            "cache folder is $WORLDSIZE_CACHE, else ~/.cache/worldsize.",
+                            "If it is interrupted, run the same command again: it continues. The "
+                            "cache folder is\n$WORLDSIZE_CACHE, or else ~/.cache/worldsize.",
                             arguments);
   if (!parsed) return 0;
   if (!parsed->count("names")) {
@@ -58,7 +57,7 @@ int run_data(const Project& /*project*/, const Arguments& arguments) {
     return 0;
   }
   const auto& names = (*parsed)["names"].as<std::vector<std::string>>();
-  if (names.size() > 1) throw UsageError("\"" + names[1] + "\" is one argument too many.");
+  if (names.size() > 1) throw UsageError("\"" + names[1] + "\" is an extra argument.");
   const auto& set = data::find_set(names[0]);
   data::Request request;
   request.folder = parsed->count("into") ? fs::path((*parsed)["into"].as<std::string>())

@@ -9,19 +9,21 @@ namespace checker {
 
 int run_diff(const Project& project, const Arguments& arguments) {
   cxxopts::Options options(
-      "./workbook diff", "Shows the solution: what differs between your file and the reference.\n");
+      "./workbook diff",
+      "Shows the solution, as the difference between your file and the reference.\n");
   options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
-  const auto parsed = parse(options, "n | NN",
-                            "\"8\" is a TODO: only its lines, in the original file. \"08\" or "
-                            "\"step 8\" is a whole step,\nbeside your file. Comments and empty "
-                            "lines make no difference. There are other correct\nways: what differs "
-                            "need not be wrong. ./workbook check judges.",
-                            arguments);
+  const auto parsed =
+      parse(options, "n | NN",
+            "\"8\" is a TODO: you see only its lines, in the original file. \"08\" or \"step 8\" "
+            "is a whole\nstep, compared with your file. Comments and empty lines do not count. "
+            "Other correct ways\nexist, so a difference may be right. Only ./workbook check tells.",
+            arguments);
   if (!parsed) return 0;
   if (!parsed->count("step")) {
     throw UsageError(
-        "Of what? For example: ./workbook diff 8 of TODO 8, ./workbook diff 02 of step 02.");
+        "Which TODO or step? For example: ./workbook diff 8 for TODO 8, ./workbook diff 02 for "
+        "step 02.");
   }
 
   const auto course = load_course(project.chapters());

@@ -13,33 +13,32 @@ namespace {
 
 constexpr std::array<Verb, 31> table{
     {{"start", "set everything up, train the first step and say what to do next", run_start},
-     {"watch", "judge a step again whenever you save it", run_watch},
-     {"check", "judge a step: which TODOs are done, what is wrong, and why", run_check},
+     {"watch", "check a step every time you save it", run_watch},
+     {"check", "check a step: which TODOs are done, what is wrong, and why", run_check},
      {"hint", "give a hint on one TODO", run_hint},
      {"slides", "build and serve the slides, or open the one about a TODO", run_slides},
      {"diff", "show the answer to a TODO, or how your file differs from the solution", run_diff},
      {"reset", "restore the original step and save yours, or bring yours back", run_reset},
      {"upgrade", "take the newest version of the course, and keep your edits", run_upgrade},
-     {"list", "show the steps and how their TODOs stand", run_list},
+     {"list", "show the steps and the state of their TODOs", run_list},
      {"progress", "show how far you are", run_progress},
-     {"quiz", "predict what programs do, and see them run", run_quiz},
-     {"challenge", "hand out the serial trainer without TODOs, and judge what you make of it",
-      run_challenge},
+     {"quiz", "answer questions about programs, and see them run", run_quiz},
+     {"challenge", "write the trainer yourself, without TODOs", run_challenge},
      {"run", "build one step and run its ranks on this machine", run_step},
-     {"monitor", "show what a run did and used, and what limits it", run_monitor},
+     {"monitor", "show what a run did, what it used and what limits it", run_monitor},
      {"data", "fetch real data sets for the tasks, or list them", run_data},
      {"submit", "submit a step's job script to Slurm and follow the job", run_submit},
-     {"pack", "pack your work, to hand it in", run_pack},
+     {"pack", "pack your work to hand it in", run_pack},
      {"site", "print the site file's settings for sbatch", run_site},
-     {"doctor", "look whether this machine is fit for the course", run_doctor},
-     {"lab", "start a Slurm of your own on this machine, to rehearse job scripts", run_lab},
+     {"doctor", "check this machine and say how to fix what is wrong", run_doctor},
+     {"lab", "start a Slurm of your own on this machine, to try job scripts", run_lab},
      {"test", "build everything and run all tests", run_test},
-     {"grade", "judge a class's hand-ins, each in a box, and report", run_grade},
-     {"verify", "judge the catalogue of wrong edits: is the judge right?", run_verify},
-     {"endure", "kill runs and damage checkpoints: does training survive?", run_endure},
-     {"golden", "compare what solutions compute with what they did before", run_golden},
-     {"bench", "time training steps beside Python's, on one rank and on more", run_bench},
-     {"render", "make steps, solutions and job scripts from the course", run_render},
+     {"grade", "grade a class: check each hand-in in a box, and report", run_grade},
+     {"verify", "test the checker on a catalogue of right and wrong programs", run_verify},
+     {"endure", "kill runs and damage checkpoints, to test recovery", run_endure},
+     {"golden", "check that solutions compute the same as before", run_golden},
+     {"bench", "time training steps and compare them with Python", run_bench},
+     {"render", "write steps, solutions and job scripts from the chapters", run_render},
      {"judge-hand-in", "", run_judge_hand_in},
      {"run-jobs", "", run_jobs},
      {"stand-in", "", run_stand_in},
@@ -47,14 +46,14 @@ constexpr std::array<Verb, 31> table{
 
 void print_help() {
   terminal::say("Worldsize, the C++ workbook for distributed deep learning.\n");
-  terminal::say("Usage: ./workbook VERB [options]\n");
+  terminal::say("Usage: ./workbook COMMAND [options]\n");
   for (const auto& verb : table) {
     if (verb.summary.empty()) continue;
     std::string name(verb.name);
     name.resize(10, ' ');
     terminal::say("  " + terminal::styled(terminal::Style::bold, name) + std::string(verb.summary));
   }
-  terminal::say("\n./workbook VERB --help says more about one of them.");
+  terminal::say("\n./workbook COMMAND --help tells more about one of them.");
 }
 
 const Verb& find_verb(const std::string& name) {
@@ -65,7 +64,7 @@ const Verb& find_verb(const std::string& name) {
     if (!known.summary.empty()) names.emplace_back(known.name);
   }
   const auto guess = did_you_mean(name, names);
-  throw UsageError("There is no verb " + name + (guess.empty() ? "." : guess));
+  throw UsageError("Unknown command '" + name + "'" + (guess.empty() ? "." : guess));
 }
 
 }  // namespace

@@ -28,9 +28,9 @@ void print(const HealthCheck& check, const Look& look) {
                                found[i].substr(kIndent)
                          : found[i]);
   }
-  if (check.mend.empty()) return;
-  const std::string begin = check.health == Health::bad ? "Mend: " : "";
-  for (const auto& line : hanging_line(begin + check.mend, kIndent, look)) {
+  if (check.fix.empty()) return;
+  const std::string begin = check.health == Health::bad ? "Fix: " : "";
+  for (const auto& line : hanging_line(begin + check.fix, kIndent, look)) {
     terminal::say(look.styled(terminal::Style::dim, line));
   }
 }
@@ -39,16 +39,16 @@ void print(const HealthCheck& check, const Look& look) {
 
 int run_doctor(const Project& project, const Arguments& arguments) {
   const cxxopts::Options options("./workbook doctor",
-                                 "Looks whether this machine is fit for the course.\n");
+                                 "Checks this machine and says how to fix what is wrong.\n");
   if (!parse(options, "",
-             "Say it on the login node and in a job:  srun --gres=gpu:1 ./workbook doctor\n",
+             "Run it on the login node and in a job:  srun --gres=gpu:1 ./workbook doctor\n",
              arguments)) {
     return 0;
   }
   const auto place = doctor::this_place(project);
   const auto look = present_look();
-  terminal::say(place.compute_node ? "As a compute node, in a job of Slurm's:"
-                                   : "As a login node or a machine of one's own:");
+  terminal::say(place.compute_node ? "This is a compute node, in a Slurm job:"
+                                   : "This is a login node or your own machine:");
   size_t bad = 0;
   std::vector<std::string> absent;
   for (const auto examine : {doctor::examine_software, doctor::examine_gpus,
@@ -62,7 +62,7 @@ int run_doctor(const Project& project, const Arguments& arguments) {
   if (bad > 0) {
     terminal::say(count_of(bad, "problem") + " to fix.");
   } else if (absent.empty()) {
-    terminal::say("All is well.");
+    terminal::say("Everything is fine.");
   } else {
     terminal::say("Nothing is broken. Not available here: " + join(absent, ", ") + ".");
   }

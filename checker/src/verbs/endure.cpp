@@ -43,25 +43,27 @@ bool endured(const std::string& title, endure::Options& options,
 }  // namespace
 
 int run_endure(const Project& project, const Arguments& arguments) {
-  cxxopts::Options options("./workbook endure",
-                           "Does training survive? Kills runs and damages checkpoints.\n");
-  options.add_options()("kills", "Runs that are killed once and resumed",
+  cxxopts::Options options(
+      "./workbook endure",
+      "Kills runs and damages checkpoints, and checks that training recovers.\n");
+  options.add_options()("kills", "Number of runs to kill once and resume",
                         cxxopts::value<size_t>()->default_value("200"),
-                        "N")("damages", "Checkpoints that are damaged, then resumed from",
+                        "N")("damages", "Number of checkpoints to damage and resume from",
                              cxxopts::value<size_t>()->default_value("1000"),
-                             "N")("chaos", "Jobs on a lab to which things happen",
+                             "N")("chaos", "Number of jobs in a lab to disturb",
                                   cxxopts::value<size_t>()->default_value("100"), "N")(
-      "seed", "Of what happens when", cxxopts::value<uint64_t>()->default_value("1"), "N")(
-      "device", "Of the killed runs: cpu, three ranks over Gloo; cuda, a rank per GPU over NCCL",
+      "seed", "Seed for what happens when", cxxopts::value<uint64_t>()->default_value("1"), "N")(
+      "device",
+      "Device of the killed runs: cpu (three ranks over Gloo) or cuda (a rank per GPU over NCCL)",
       cxxopts::value<std::string>()->default_value("cpu"), "D")("no-build", "Build nothing");
-  const auto parsed =
-      parse(options, "[--kills N] [--damages N] [--chaos N]",
-            "About an hour and a half on two cores; 0 leaves a kind out.", arguments);
+  const auto parsed = parse(
+      options, "[--kills N] [--damages N] [--chaos N]",
+      "It takes about an hour and a half on two cores. A number of 0 skips that part.", arguments);
   if (!parsed) return 0;
   const auto device = (*parsed)["device"].as<std::string>();
   if (device != "cpu" && device != "cuda") throw UsageError("--device must be cpu or cuda.");
   if (device == "cuda" && gpus_here() == 0) {
-    throw Error("There is no GPU here that --device cuda could use. Mend: --device cpu");
+    throw Error("--device cuda: no usable GPU here. Fix: --device cpu");
   }
   const auto course = load_course(project.chapters());
   const auto program = find_program(project, first_step_with(course, endure::kResumes), true);

@@ -92,24 +92,24 @@ int compare_with_file(const Project& project, const golden::Key& key,
   const auto* entry = golden::most_like(entries, key);
   if (!entry) throw Error(file + " holds no results. Fix: ./workbook golden --update");
   const auto results = run_recorded(project, programs);
-  const std::string mend =
-      " If that is on purpose: ./workbook golden --update, in a commit that changes nothing else "
-      "and says why. If not: ./workbook golden --against COMMIT tells where it began.";
+  const std::string fix =
+      " If this is on purpose: run ./workbook golden --update, in a commit that changes nothing "
+      "else and says why. If not: ./workbook golden --against COMMIT finds where it began.";
   const auto all = count_of(results.size(), "rank");
   if (entry->key == key) {
     return say(golden::compare_bits(entry->results, results), results.size(),
                "All " + all + " have the bits in " + file + ".",
-               "differ from " + file + ", which holds this machine's results." + mend);
+               "differ from " + file + ", which holds this machine's results." + fix);
   }
   terminal::say("  " + file + " holds no results of a machine like this one: " +
                 golden::difference(key, entry->key) + ".");
-  terminal::say("  So only losses were compared, not bits, which differ between such machines.");
+  terminal::say("  So it compared losses only, because bits differ between such machines.");
   const auto comparison = golden::compare_losses(entry->results, results);
   const auto tolerance = short_number(golden::kLossTolerance);
   return say(comparison, results.size(),
              "All " + all + " report those losses within " + tolerance +
                  "; the largest difference is " + short_number(comparison.largest) + ".",
-             "report losses further than " + tolerance + " from those." + mend);
+             "report losses further than " + tolerance + " from those." + fix);
 }
 
 int update(const Project& project, const golden::Key& key, const std::vector<Program>& programs) {
@@ -120,8 +120,9 @@ int update(const Project& project, const golden::Key& key, const std::vector<Pro
   terminal::say("  " + project.shown(results_of(project)) + " holds what " +
                 count_of(results.size(), "rank") + " computed here.");
   if (update.dropped > 0) {
-    terminal::say("  Results of " + count_of(update.dropped, "other machine") +
-                  " were of older programs and are dropped: ./workbook golden --update there.");
+    terminal::say(
+        "  Results of " + count_of(update.dropped, "other machine") +
+        " belonged to older programs and were removed. Run ./workbook golden --update there.");
   }
   return 0;
 }
@@ -155,7 +156,8 @@ int compare_with_commit(const Project& project, const Course& course, const std:
         golden::compare_bits(golden::recorded_results(before), golden::recorded_results(now)),
         now.size(), all + " have the bits of " + other.name() + ".", wrong);
   }
-  terminal::say("  The two record differently: printed losses and saved parameters are compared.");
+  terminal::say(
+      "  The two record differently, so it compared printed losses and saved parameters.");
   return say(golden::compare_bits(golden::printed_results(before), golden::printed_results(now)),
              now.size(), all + " print and save what they do in " + other.name() + ".", wrong);
 }
@@ -163,21 +165,21 @@ int compare_with_commit(const Project& project, const Course& course, const std:
 }  // namespace
 
 int run_golden(const Project& project, const Arguments& arguments) {
-  cxxopts::Options options("./workbook golden",
-                           "Do the solutions still compute the same? Compares losses and final "
-                           "parameters.\n");
-  options.add_options()("update", "Write this machine's results into the file")(
-      "against", "Build this commit too, and compare its bits instead of the file's",
-      cxxopts::value<std::string>(), "COMMIT")("no-build", "Build nothing first");
-  const auto parsed =
-      parse(options, "[--update | --against COMMIT]",
-            "Each solution runs 20 steps in fp32 and in fp64, on one rank and on two, with one\n"
-            "thread each. The file is checker/golden/results.yaml. Where torch, glibc and CPU are\n"
-            "the file's, bits must agree. Elsewhere losses must, within 1e-6.",
-            arguments);
+  cxxopts::Options options(
+      "./workbook golden",
+      "Checks that the solutions still compute the same losses and final parameters.\n");
+  options.add_options()("update", "Save this machine's results in the file")(
+      "against", "Build this commit too, and compare with its bits instead of the file",
+      cxxopts::value<std::string>(), "COMMIT")("no-build", "Do not build first");
+  const auto parsed = parse(
+      options, "[--update | --against COMMIT]",
+      "Each solution runs 20 steps in fp32 and in fp64, on one rank and on two, with one\nthread "
+      "each. The file is checker/golden/results.yaml. With the same torch, glibc and CPU\nas in "
+      "the file, every bit must agree. Elsewhere losses must agree within 1e-6.",
+      arguments);
   if (!parsed) return 0;
   if (parsed->count("update") && parsed->count("against")) {
-    throw UsageError("--update and --against exclude each other.");
+    throw UsageError("Use either --update or --against, not both.");
   }
   const auto course = load_course(project.chapters());
   const auto programs = solutions_in(project, course);

@@ -22,13 +22,14 @@ namespace {
 
 cxxopts::Options grade_command() {
   cxxopts::Options options("./workbook grade",
-                           "Judges a class: a folder or an archive for each student in DIR.\n");
-  options.add_options()("output", "Where results and reports go", cxxopts::value<std::string>(),
-                        "OUT")("j,jobs", "Hand-ins side by side (default: what fits)",
-                               cxxopts::value<size_t>(), "N")(
-      "scheme", "Points, when work was due, and who is in the class", cxxopts::value<std::string>(),
-      "FILE")("resume", "Judge only what is not judged yet")(
-      "unsafe", "Let programs of students run without a box, with all your rights");
+                           "Grades a class. DIR holds a folder or an archive for each student.\n");
+  options.add_options()("output", "Write results and reports into this folder",
+                        cxxopts::value<std::string>(), "OUT")(
+      "j,jobs", "Number of hand-ins to check at the same time (default: as many as fit)",
+      cxxopts::value<size_t>(),
+      "N")("scheme", "File with points, the deadline and the list of students",
+           cxxopts::value<std::string>(), "FILE")("resume", "Continue an interrupted run")(
+      "unsafe", "Run students' programs without a box, with all your rights");
   options.add_options("hidden")("what", "", cxxopts::value<std::string>());
   options.parse_positional({"what"});
   return options;
@@ -42,8 +43,8 @@ void expect_plain(const fs::path& output) {
   });
   if (plain) return;
   throw Error("--output " + output.string() +
-              ": hand-ins are built in there, which a path of letters, digits and . _ - + allows "
-              "only. Mend: another --output.");
+              ": the path may hold only letters, digits and . _ - + because hand-ins are built "
+              "there. Fix: choose another --output.");
 }
 
 std::string bar(size_t done, size_t all) {
@@ -55,7 +56,7 @@ std::string bar(size_t done, size_t all) {
 
 void refuse_without_a_box() {
   if (const auto why = Box({}).refuses()) {
-    throw Error(*why + " Or, where you trust every one of them: --unsafe");
+    throw Error(*why + " Or use --unsafe, if you trust every student.");
   }
 }
 
@@ -79,13 +80,12 @@ void expect_ours(const grade::Store& store, const std::string& course, const fs:
                  bool resume) {
   if (!store.empty() && !resume) {
     throw Error(output.string() +
-                " holds results already. Mend: --resume goes on with them; or "
-                "another --output.");
+                " already holds results. Fix: continue with --resume, or choose another --output.");
   }
   const auto before = store.setting("course");
   if (before && *before != course) {
     throw Error(output.string() + " holds results of another version of the course (" + *before +
-                ", this is " + course + "). Mend: another --output.");
+                ", this is " + course + "). Fix: choose another --output.");
   }
 }
 
@@ -93,12 +93,12 @@ void expect_ours(const grade::Store& store, const std::string& course, const fs:
 
 int run_grade(const Project& project, const Arguments& arguments) {
   const auto parsed = parse(grade_command(), "DIR --output OUT [options]",
-                            "Similar hand-ins are not looked for. Exit status 0: everything was "
-                            "judged, whatever came of it.",
+                            "It does not look for similar hand-ins. The exit status is 0 if it "
+                            "could check everything,\nwhatever the verdicts.",
                             arguments);
   if (!parsed) return 0;
   if (!parsed->count("what")) throw UsageError("Which folder holds the hand-ins?");
-  if (!parsed->count("output")) throw UsageError("Where to? --output OUT");
+  if (!parsed->count("output")) throw UsageError("Where should the results go? Use --output OUT");
   const bool unsafe = parsed->count("unsafe") > 0;
   if (!unsafe) refuse_without_a_box();
   const auto course = load_course(project.chapters());
@@ -127,7 +127,7 @@ int run_grade(const Project& project, const Arguments& arguments) {
   for (const auto& chapter : course.chapters) tasks.insert(chapter.task);
   const auto modules = targets_of_tasks(project, tasks);
   needed.insert(needed.end(), modules.begin(), modules.end());
-  build_targets(project, needed, "building what programs are made with");
+  build_targets(project, needed, "building the libraries");
   terminal::Stage stage("judging " + count_of(hand_ins.all.size(), "hand-in"));
   options.on_progress = [&](size_t done, size_t all, std::string_view what) {
     stage.note(bar(done, all) + std::string(what));

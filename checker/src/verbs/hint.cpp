@@ -25,7 +25,7 @@ void say_what_else_there_is(const Todo& todo, HintPart part) {
   }
   if (part == HintPart::shape) terminal::say("The answer: ./workbook diff " + number);
   if (part != HintPart::explanation) {
-    terminal::say("What is behind it: ./workbook hint " + number + " --more");
+    terminal::say("Explanation: ./workbook hint " + number + " --more");
   }
   if (is_exercise(todo.number)) return;  // it has no slide
   terminal::say("Its slide: ./workbook slides " + number);
@@ -35,14 +35,14 @@ void say_what_else_there_is(const Todo& todo, HintPart part) {
 
 int run_hint(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook hint", "Gives a hint on one TODO.\n");
-  options.add_options()("more", "Explain what is behind it");
+  options.add_options()("more", "Explain why it works");
   options.add_options("hidden")("todo", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"todo"});
-  const auto parsed = parse(options, "[n] [--more]",
-                            "Without a number: on the first TODO that is not done. The first time "
-                            "it gives the direction, the\nsecond time the shape of the code. "
-                            "./workbook diff shows the answer.",
-                            arguments);
+  const auto parsed =
+      parse(options, "[n] [--more]",
+            "Without a number, it takes the first open TODO. The first hint gives a direction, the "
+            "second\none the shape of the code. ./workbook diff shows the answer.",
+            arguments);
   if (!parsed) return 0;
 
   const auto course = load_course(project.chapters());

@@ -27,7 +27,7 @@ struct Call {
   }
   void expect_at_most(size_t count) const {
     if (words.size() > count) {
-      throw UsageError("\"" + words[count] + "\" is one argument too many.");
+      throw UsageError("\"" + words[count] + "\" is an extra argument.");
     }
   }
 };
@@ -78,12 +78,12 @@ int down(const Call& call) {
 
 void show(const LabRecord& record) {
   if (record.first_process == 0) {
-    terminal::say(bold(record.name) + "  is only about to be started");
+    terminal::say(bold(record.name) + "  is still starting");
     return;
   }
   const auto lab = Lab::find(record.name);
   terminal::say(bold(record.name) + "  " + count_of(record.nodes, "node") +
-                (record.stays ? "" : ", until the program ends that uses it"));
+                (record.stays ? "" : ", until the program that uses it ends"));
   const auto states = lab.node_states();
   for (const auto& [node, state] : states) {
     const bool fine = state == "idle" || state == "mixed" || state == "allocated";
@@ -133,10 +133,10 @@ struct Action {
 
 constexpr std::array<Action, 6> actions{
     {{"up [NAME]", "start a lab; its nodes are n1, n2, ...", up},
-     {"down [NAME]", "end it, or all with --all; nothing is left", down},
-     {"status [NAME]", "show labs and how their nodes are", status},
+     {"down [NAME]", "end it, or all with --all, and remove everything", down},
+     {"status [NAME]", "show labs and the state of their nodes", status},
      {"shell [NAME] [-- COMMAND]", "a shell, or one command, on its login node", shell},
-     {"kill NODE [NAME]", "switch a node off, as if its power were cut", kill},
+     {"kill NODE [NAME]", "switch a node off, like a power cut", kill},
      {"start NODE [NAME]", "switch it on again", start}}};
 
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
@@ -147,9 +147,9 @@ const Action& find_action(const std::string& name) {
     if (first_word(action.name) == name) return action;
     names.emplace_back(first_word(action.name));
   }
-  if (name.empty()) throw UsageError("What about a lab? " + join(names, ", ") + ".");
+  if (name.empty()) throw UsageError("Which action? " + join(names, ", ") + ".");
   const auto guess = did_you_mean(name, names);
-  throw UsageError("A lab knows no " + name + (guess.empty() ? "." : guess));
+  throw UsageError("Unknown action: " + name + (guess.empty() ? "." : guess));
 }
 
 std::string remark() {
@@ -160,23 +160,24 @@ std::string remark() {
     text += "  " + name + std::string(action.what) + "\n";
   }
   return text +
-         "\nIn a lab's shell sbatch, squeue, srun and scontrol work as on a cluster, on the files\n"
-         "of this machine. It needs root, Slurm and munge: sudo apt-get install slurm-wlm munge";
+         "\nIn a lab's shell, sbatch, squeue, srun and scontrol work as on a cluster, on this "
+         "machine's\nfiles. A lab needs root, Slurm and munge: sudo apt-get install slurm-wlm "
+         "munge";
 }
 
 }  // namespace
 
 int run_lab(const Project&, const Arguments& arguments) {
   cxxopts::Options options("./workbook lab",
-                           "A Slurm of your own on this machine, to rehearse job scripts in.\n");
+                           "Starts a Slurm of your own on this machine, to try job scripts.\n");
   options.add_options()("nodes", "Nodes", cxxopts::value<size_t>()->default_value("2"), "N")(
-      "gpus", "Stand-in GPUs a node", cxxopts::value<size_t>()->default_value("4"), "N")(
-      "partition", "Partitions, the first is the default",
+      "gpus", "Stand-in GPUs per node", cxxopts::value<size_t>()->default_value("4"), "N")(
+      "partition", "Partitions; the first one is the default",
       cxxopts::value<std::vector<std::string>>()->default_value("main"), "NAME,...")(
       "reservation", "A reservation of all nodes", cxxopts::value<std::string>()->default_value(""),
-      "NAME")("interface", "What may follow a node's name, as site.conf has it",
+      "NAME")("interface", "Suffix of node names, as in site.conf",
               cxxopts::value<std::string>()->default_value(""),
-              "SUFFIX")("all", "For down: all labs that no program is using");
+              "SUFFIX")("all", "With down: end all labs that no program uses");
   options.add_options("hidden")("words", "", cxxopts::value<Arguments>());
   options.parse_positional({"words"});
   const auto split = split_at_dashes(arguments);

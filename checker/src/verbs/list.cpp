@@ -9,7 +9,8 @@
 namespace checker {
 
 int run_list(const Project& project, const Arguments& arguments) {
-  const cxxopts::Options options("./workbook list", "Shows the steps and how their TODOs stand.\n");
+  const cxxopts::Options options("./workbook list",
+                                 "Shows the steps and the state of their TODOs.\n");
   if (!parse(options, "", "", arguments)) return 0;
 
   const auto course = load_course(project.chapters());

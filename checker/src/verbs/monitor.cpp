@@ -46,7 +46,7 @@ fs::path folder_of(const Project& project, const std::string& name) {
   const auto own = find_program(project, step, /*solution=*/false).output;
   const auto reference = find_program(project, step, /*solution=*/true).output;
   if (!has_records(own) && !has_records(reference)) {
-    throw Error("No run of step " + step.label() + " was recorded yet. Mend: ./workbook run " +
+    throw Error("No run of step " + step.label() + " has been recorded yet. Fix: ./workbook run " +
                 step.label() + ".");
   }
   const auto written = [&](const fs::path& folder) {
@@ -131,22 +131,23 @@ void follow_run(const Project& project, const std::string& name) {
 
 int run_monitor(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook monitor",
-                           "Shows what a run did and used, and says what limits it.\n");
-  options.add_options()("live", "Follow a run that runs, here in the terminal")(
-      "output", "Where the page goes (default: into the run's folder; of several, comparison.html)",
-      cxxopts::value<std::string>(), "FILE")("csv", "Write tables of all figures into this folder",
-                                             cxxopts::value<std::string>(), "DIR")(
-      "trace", "Write a Chrome trace, which Perfetto shows", cxxopts::value<std::string>(), "FILE")(
-      "tensorboard", "Write TensorBoard's event files into this folder",
+                           "Shows what a run did, what it used and what limits it.\n");
+  options.add_options()("live", "Follow a running run in the terminal")(
+      "output",
+      "Write the page to this file (default: in the run's folder; for several runs "
+      "comparison.html)",
+      cxxopts::value<std::string>(),
+      "FILE")("csv", "Write all figures as tables into this folder", cxxopts::value<std::string>(),
+              "DIR")("trace", "Write a trace for Perfetto", cxxopts::value<std::string>(), "FILE")(
+      "tensorboard", "Write event files for TensorBoard into this folder",
       cxxopts::value<std::string>(), "DIR");
   options.add_options("hidden")("runs", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"runs"});
-  const auto parsed =
-      parse(options, "RUN [RUN...] [options]",
-            "RUN is the number of a step that ./workbook run ran, the number of a job, or the\n"
-            "folder of a run's output. Several are set side by side. Trainers record with "
-            "--monitor.",
-            arguments);
+  const auto parsed = parse(
+      options, "RUN [RUN...] [options]",
+      "RUN is the number of a step that ./workbook run has run, the number of a job, or the "
+      "output\nfolder of a run. Name several to compare them. Trainers record with --monitor.",
+      arguments);
   if (!parsed) return 0;
   if (!parsed->count("runs")) {
     throw UsageError("Which run? For example: ./workbook monitor 02.");
@@ -155,7 +156,7 @@ int run_monitor(const Project& project, const Arguments& arguments) {
   if (runs.size() > 1) {
     for (const auto* single : {"live", "csv", "trace", "tensorboard"}) {
       if (parsed->count(single)) {
-        throw UsageError(std::string("--") + single + " is for one run at a time.");
+        throw UsageError(std::string("--") + single + " works for one run only.");
       }
     }
     compare(project, runs, *parsed);

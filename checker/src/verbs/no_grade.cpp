@@ -6,7 +6,7 @@ namespace checker {
 
 int run_grade(const Project& /*project*/, const Arguments& /*arguments*/) {
   throw Error(
-      "This checker was built without grading, for want of SQLite or libarchive. Mend: sudo "
+      "This checker was built without grading, because SQLite or libarchive was missing. Fix: sudo "
       "apt-get install libsqlite3-dev libarchive-dev bubblewrap, then ./workbook build");
 }
 

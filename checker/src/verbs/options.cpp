@@ -33,7 +33,7 @@ std::optional<cxxopts::ParseResult> parse(cxxopts::Options options, const std::s
       return std::nullopt;
     }
     if (!result.unmatched().empty()) {
-      throw UsageError("\"" + result.unmatched().front() + "\" is one argument too many.");
+      throw UsageError("\"" + result.unmatched().front() + "\" is an extra argument.");
     }
     return result;
   } catch (const cxxopts::exceptions::exception& error) {

@@ -11,8 +11,7 @@ namespace checker {
 namespace fs = std::filesystem;
 
 int run_pack(const Project& project, const Arguments& arguments) {
-  cxxopts::Options options("./workbook pack",
-                           "Packs what is graded of your work, to hand it in.\n");
+  cxxopts::Options options("./workbook pack", "Packs your work to hand it in.\n");
   options.add_options()("output", "The archive",
                         cxxopts::value<std::string>()->default_value("hand-in.tar.gz"), "FILE");
   const auto parsed = parse(options, "[--output FILE]", "", arguments);

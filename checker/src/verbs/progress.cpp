@@ -28,7 +28,7 @@ std::string step_line(const Step& step, const Standings& all, size_t names, size
   const auto stale = count([](const TodoStatus& one) { return one.stale; });
   if (wrong > 0) line += look.styled(terminal::Style::red, "  " + std::to_string(wrong) + " wrong");
   if (stale > 0) {
-    line += look.styled(terminal::Style::dim, "  " + std::to_string(stale) + " not judged yet");
+    line += look.styled(terminal::Style::dim, "  " + std::to_string(stale) + " not checked yet");
   }
   return line;
 }

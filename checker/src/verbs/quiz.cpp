@@ -36,13 +36,13 @@ Asked drawn(const Course& course, const CatalogueEntry& entry) {
   auto& question = asked.question;
   question.name = name_of(entry);
   question.ask = "Somebody changed the solution of step " + step.label() +
-                 " so. Does it still do the same on any number of ranks?\n";
+                 " like this. Does it still do the same on any number of ranks?\n";
   for (const auto& line : code_diff(solution, asked.text, file.source.comment())) {
     question.ask += line.starts_with("@@") ? "\n" : "  " + line + "\n";
   }
-  question.choices = {"yes, it is another right way", "no, something is wrong with it"};
+  question.choices = {"yes, this is another correct way", "no, something is wrong"};
   question.right = entry.kind == EntryKind::variant ? 0 : 1;
-  question.why = (entry.kind == EntryKind::wrong ? "Who writes that thinks: " : "") + entry.words;
+  question.why = (entry.kind == EntryKind::wrong ? "The idea behind it: " : "") + entry.words;
   return asked;
 }
 
@@ -81,7 +81,7 @@ class Quiz {
     }
     terminal::say("");
     terminal::say(std::to_string(right) + " of " + count_of(questions_.size(), "question") +
-                  " answered right. Programs of the catalogue come when all are.");
+                  " answered correctly. After all of them come programs of the catalogue.");
   }
 
   Asked named(const std::string& name) const {
@@ -94,7 +94,7 @@ class Quiz {
       names.push_back(name_of(entry));
     }
     const auto guess = did_you_mean(name, names);
-    throw UsageError("There is no question " + name + (guess.empty() ? "." : guess));
+    throw UsageError("Unknown question: " + name + (guess.empty() ? "." : guess));
   }
 
   // Those without an answer first, then those with a wrong one, then programs of the catalogue.
@@ -111,7 +111,7 @@ class Quiz {
     const auto entries = entries_to_draw(course_);
     const auto fresh = std::ranges::find_if(
         entries, [&](const CatalogueEntry& entry) { return !answers.contains(name_of(entry)); });
-    if (entries.empty()) throw Error("The catalogue has no program to ask about.");
+    if (entries.empty()) throw Error("The catalogue has no program for a question.");
     return drawn(course_, fresh == entries.end() ? entries.front() : *fresh);
   }
 
@@ -134,8 +134,9 @@ class Quiz {
     const auto right = letter_of(question.right);
     const bool is_right = letter == right;
     remember_answer(project_, question.name, is_right);
-    terminal::say(is_right ? look_.styled(terminal::Style::green, "Right.")
-                           : look_.styled(terminal::Style::red, "No, it is " + right + "."));
+    terminal::say(is_right
+                      ? look_.styled(terminal::Style::green, "Right.")
+                      : look_.styled(terminal::Style::red, "No, the answer is " + right + "."));
     for (const auto& line : paragraphs(question.why, 2, look_)) terminal::say(line);
     if (!runs || (!asked.step && !question.proof)) return is_right;
     terminal::say("\nLet us see:");
@@ -177,17 +178,17 @@ std::string answer_of_reader(const Question& question) {
 
 int run_quiz(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook quiz",
-                           "Asks what a program does, and answers by running it.\n");
-  options.add_options()("answer", "Your answer, without being asked for it",
-                        cxxopts::value<std::string>(), "LETTER")(
-      "catalogue", "Ask about a program of the catalogue: is it right?")(
-      "list", "List the questions and how you answered")(
-      "no-run", "Run nothing; say only what is right, and why");
+                           "Asks what a program does, and runs it to show the answer.\n");
+  options.add_options()("answer", "Answer directly, without a prompt",
+                        cxxopts::value<std::string>(),
+                        "LETTER")("catalogue", "Ask whether a program of the catalogue is right")(
+      "list", "List the questions and your answers")(
+      "no-run", "Run nothing; only give the answer and the reason");
   options.add_options("hidden")("name", "", cxxopts::value<std::string>());
   options.parse_positional({"name"});
   const auto parsed = parse(options, "[NAME] [options]",
-                            "Without a name: the next question that you have not answered right. "
-                            "The exit status is 0\nfor a right answer.",
+                            "Without a name, it asks the next question that you have not answered "
+                            "correctly. The exit\nstatus is 0 for a correct answer.",
                             arguments);
   if (!parsed) return 0;
   const Quiz quiz(project);
@@ -206,7 +207,7 @@ int run_quiz(const Project& project, const Arguments& arguments) {
     letter = answer_of_reader(asked.question);
   }
   if (letter.empty()) {
-    terminal::say("Answer it so: ./workbook quiz " + asked.question.name + " --answer a");
+    terminal::say("To answer: ./workbook quiz " + asked.question.name + " --answer a");
     return 1;
   }
   return quiz.answer(asked, letter, parsed->count("no-run") == 0) ? 0 : 1;

@@ -78,7 +78,7 @@ std::vector<std::string> show_verdict(const Project& project, const Course& cour
         .build({&program, 1});
     if (program.program.empty()) {
       stage.failed();
-      throw Error("It does not build: " + join(program.output, "\n"));
+      throw Error("It does not compile: " + join(program.output, "\n"));
     }
     CheckOptions options;
     options.program = program.program.string();
@@ -94,7 +94,7 @@ std::vector<std::string> show_verdict(const Project& project, const Course& cour
   if (const auto* finding = report.first_finding()) {
     lines = finding_lines(*finding, 2, look);
   } else {
-    lines = {report.passed() ? "  Nothing is wrong with it." : "  It could not be judged."};
+    lines = {report.passed() ? "  Nothing is wrong with it." : "  It could not be checked."};
   }
   for (const auto& line : lines) terminal::say(line);
   return lines;

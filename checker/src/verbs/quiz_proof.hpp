@@ -1,5 +1,5 @@
 #pragma once
-/// How a question of the quiz is answered: by running.
+/// Proves the answer to a question of the quiz: by running.
 #include <string>
 #include <vector>
 

@@ -17,7 +17,7 @@ int check(const RenderedFiles& files, const std::filesystem::path& folder) {
     return 0;
   }
   terminal::complain(count_of(differences.size(), "file") +
-                     " not as rendered. Mend: ./workbook render");
+                     " differ from the chapters. Fix: ./workbook render");
   return 1;
 }
 
@@ -25,14 +25,13 @@ int check(const RenderedFiles& files, const std::filesystem::path& folder) {
 
 int run_render(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook render",
-                           "Makes steps/, solutions/ and sbatch/ from checker/chapters/.\n");
+                           "Writes steps/, solutions/ and sbatch/ from checker/chapters/.\n");
   options.add_options()("check", "Write nothing; list what differs, and fail if anything does")(
-      "output", "Where to write (default: the project's folder)", cxxopts::value<std::string>(),
+      "output", "Write into this folder (default: the project)", cxxopts::value<std::string>(),
       "DIR");
-  const auto parsed = parse(options, "[--check] [--output DIR]",
-                            "A file that somebody edited is kept beside the new one, as\n"
-                            "<name>.before-update.",
-                            arguments);
+  const auto parsed =
+      parse(options, "[--check] [--output DIR]",
+            "An edited file is saved next to the new one, as <name>.before-update.", arguments);
   if (!parsed) return 0;
 
   const auto course = load_course(project.chapters());
@@ -44,7 +43,7 @@ int run_render(const Project& project, const Arguments& arguments) {
 
   const auto update = update_files(files, folder);
   for (const auto& [file, beside] : update.kept) {
-    terminal::say(file.string() + " had edits: kept as " + beside.string());
+    terminal::say(file.string() + " had edits; saved as " + beside.string());
   }
   for (const auto& file : update.removed) terminal::say(file.string() + ": removed");
   for (const auto& file : update.written) terminal::say(file.string() + ": written");

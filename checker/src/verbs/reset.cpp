@@ -20,7 +20,7 @@ fs::path keep(const Project& project, const fs::path& path) {
   std::error_code error;
   fs::copy_file(path, beside, error);
   if (error) {
-    throw Error("Cannot keep your file as " + project.shown(beside) + ": " + error.message() +
+    throw Error("Cannot save your file as " + project.shown(beside) + ": " + error.message() +
                 ". Nothing was changed.");
   }
   return beside;
@@ -30,7 +30,7 @@ void reset_file(const Project& project, const StepFile& file) {
   const auto path = project.source / file.path;
   if (!fs::exists(path)) {
     write_file(path, file.given);
-    terminal::say(file.path.string() + ": was not there, restored.");
+    terminal::say(file.path.string() + ": was missing, restored.");
     return;
   }
   if (read_file(path) == file.given) {
@@ -39,7 +39,8 @@ void reset_file(const Project& project, const StepFile& file) {
   }
   const auto beside = keep(project, path);
   write_file(path, file.given);
-  terminal::say(file.path.string() + ": restored; yours is kept as " + project.shown(beside) + ".");
+  terminal::say(file.path.string() + ": restored; your version is saved as " +
+                project.shown(beside) + ".");
 }
 
 // The file kept last and the present one change places. One without edits need not be kept.
@@ -57,8 +58,9 @@ bool bring_back(const Project& project, const StepFile& file) {
     write_file(path, mine);
     fs::remove(*kept);
   }
-  terminal::say(file.path.string() + ": your file of before the reset is back" +
-                (edited ? "; what stood there is kept as " + project.shown(*kept) + "." : "."));
+  terminal::say(
+      file.path.string() + ": your version from before the reset is back" +
+      (edited ? "; the file that was there is saved as " + project.shown(*kept) + "." : "."));
   return true;
 }
 
@@ -67,8 +69,8 @@ bool bring_back(const Project& project, const StepFile& file) {
 int run_reset(const Project& project, const Arguments& arguments) {
   cxxopts::Options options(
       "./workbook reset",
-      "Restores the original files of a step; your version is saved next to them.\n");
-  options.add_options()("back", "Bring the version back that the last reset saved");
+      "Restores the original files of a step and saves your version next to them.\n");
+  options.add_options()("back", "Bring back the version that the last reset saved");
   options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
   const auto parsed = parse(options, "NN [--back]", "", arguments);
@@ -86,7 +88,8 @@ int run_reset(const Project& project, const Arguments& arguments) {
     }
   }
   if (parsed->count("back") && !found) {
-    throw Error("No reset of step " + step.name + " saved a file: there is nothing to bring back.");
+    throw Error("No reset of step " + step.name +
+                " saved a file, so there is nothing to bring back.");
   }
   return 0;
 }

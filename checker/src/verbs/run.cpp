@@ -45,15 +45,15 @@ std::string with_dashes(const Arguments& own) {
 
 std::optional<cxxopts::ParseResult> parse_run(const cxxopts::Options& options,
                                               const Arguments& own) try {
-  return parse(options, "NN [--solution] [--world N] [-- trainer options]",
-               "What follows -- goes to the trainer; for its options say\n"
-               "./workbook run 01 -- --help\n"
-               "./workbook monitor NN shows the run; -- --monitor=false records none.",
-               own);
+  return parse(
+      options, "NN [--solution] [--world N] [-- trainer options]",
+      "Everything after -- goes to the trainer. Its options: ./workbook run 01 -- "
+      "--help\n./workbook monitor NN shows the run. -- --monitor=false turns recording off.",
+      own);
 } catch (const UsageError& error) {
   const std::string what = error.what();
   if (what.find("does not exist") == what.npos) throw;
-  throw UsageError(what + " Options of the trainer stand behind --: " + with_dashes(own) + ".");
+  throw UsageError(what + " Put options of the trainer after --: " + with_dashes(own) + ".");
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ int run_step(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook run",
                            "Builds one step and runs its ranks on this machine.\n");
   options.add_options()("solution", "Run the reference instead of your own program")(
-      "no-build", "Build nothing, as on a compute node without a compiler")(
+      "no-build", "Do not build, for example on a compute node without a compiler")(
       "world", "Number of ranks", cxxopts::value<size_t>()->default_value("1"), "N");
   options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
@@ -71,7 +71,7 @@ int run_step(const Project& project, const Arguments& arguments) {
   if (!parsed) return 0;
   if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook run 02.");
   const auto world_size = (*parsed)["world"].as<size_t>();
-  if (world_size < 1 || world_size > 64) throw UsageError("--world must lie between 1 and 64.");
+  if (world_size < 1 || world_size > 64) throw UsageError("--world must be between 1 and 64.");
 
   const auto course = load_course(project.chapters());
   const auto& step = named_step(course, (*parsed)["step"].as<std::vector<std::string>>());
@@ -82,7 +82,7 @@ int run_step(const Project& project, const Arguments& arguments) {
     build_targets(project, targets, "building " + join(targets, " and "));
   } else if (!std::filesystem::exists(program.file)) {
     throw Error(project.shown(program.file) +
-                " is not there. Mend: run it once without --no-build.");
+                " does not exist. Fix: run it once without --no-build.");
   }
 
   const bool trains = step.kind == ProgramKind::trainer;

@@ -14,7 +14,7 @@ int run_jobs(const Project& /*project*/, const Arguments& arguments) {
   const auto end = std::ranges::find(arguments, "--");
   std::vector<JobSite> sites;
   for (auto word = arguments.begin(); word != end; word += 2) {
-    if (std::next(word) == end) throw UsageError("Expectation: FOLDER SCRIPT ... -- COMMAND");
+    if (std::next(word) == end) throw UsageError("expected FOLDER SCRIPT ... -- COMMAND");
     sites.emplace_back(*word, *std::next(word));
   }
   const Arguments as(end == arguments.end() ? end : std::next(end), arguments.end());

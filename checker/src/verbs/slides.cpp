@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 Command builder(const Project& project, const Arguments& arguments) {
   const auto python = project.source / ".venv" / "bin" / "python3";
   if (!fs::exists(python)) {
-    throw Error("What builds the slides is not there. Mend: ./workbook slides --build-only");
+    throw Error("The tools that build the slides are missing. Fix: ./workbook slides --build-only");
   }
   Command command;
   command.arguments = {python.string(), (project.source / "slides" / "build.py").string(),
@@ -59,7 +59,7 @@ std::string address_of(const fs::path& site, int todo) {
     if (!line.starts_with(number + " ")) continue;
     return "file://" + percent_encoded(site) + "/" + line.substr(number.size() + 1);
   }
-  throw Error("No slide is about TODO " + number + ". Mend: ./workbook slides --build-only");
+  throw Error("No slide is about TODO " + number + ". Fix: ./workbook slides --build-only");
 }
 
 fs::file_time_type newest_in(const fs::path& folder) {
@@ -104,18 +104,18 @@ int show_slide(const Project& project, int todo) {
 int run_slides(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook slides",
                            "Builds the slides of the course and serves them on 127.0.0.1.\n");
-  options.add_options()("build-only", "Build the site and do not serve it")(
-      "handout", "The same text as one page to read")(
-      "pdf", "One PDF for each deck, by headless Chromium")(
-      "check", "Look at every slide in headless Chromium, for some minutes")(
-      "pictures", "Every slide as a picture, nine on a sheet")(
-      "refresh", "Run again the commands whose output slides show: all, or those named")(
-      "port", "Where to serve (default: the first free from 8000)", cxxopts::value<int>(), "N");
+  options.add_options()("build-only", "Build the slides, but do not serve them")(
+      "handout", "Make one page to read of all slides")("pdf",
+                                                        "Make a PDF of each deck (needs Chromium)")(
+      "check", "Check every slide in Chromium; takes some minutes")(
+      "pictures", "Make pictures of all slides, nine on a sheet")(
+      "refresh", "Run the commands again that slides show: all, or those named")(
+      "port", "Port to serve on (default: the first free one from 8000)", cxxopts::value<int>(),
+      "N");
   options.add_options("hidden")("words", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"words"});
-  const auto parsed =
-      parse(options, "[N] [options]",
-            "With a TODO's number: says where its slide is, and opens it.", arguments);
+  const auto parsed = parse(options, "[N] [options]",
+                            "With the number of a TODO, it opens the slide about it.", arguments);
   if (!parsed) return 0;
   if (!parsed->count("words") || parsed->count("refresh")) return run_builder(project, arguments);
   const auto course = load_course(project.chapters());

@@ -9,7 +9,7 @@ namespace checker {
 int run_stand_in(const Project& /*project*/, const Arguments& arguments) {
   if (arguments.size() == 2 && arguments[0] == "rank") return stand_in_for_rank(arguments[1]);
   if (arguments.empty() || arguments[0] != "torchrun") {
-    throw UsageError("Expectation: rank FILE, or torchrun and its words.");
+    throw UsageError("expected rank FILE, or torchrun and its arguments.");
   }
   return stand_in_for_torchrun(std::span(arguments).subspan(1));
 }

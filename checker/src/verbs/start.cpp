@@ -62,7 +62,7 @@ int train(const Program& program, const Arguments& options) {
 
 void say_what_is_next(const Project& project, const Course& course, const Program& program) {
   terminal::say("");
-  terminal::say("The model and its log are in " + project.shown(program.output) + ".");
+  terminal::say("The model and the log are in " + project.shown(program.output) + ".");
   if (course.todos.empty()) return;
   const auto& todo = course.todos.begin()->second;
   const auto& step = course.step_of(todo);
@@ -79,10 +79,9 @@ void say_what_is_next(const Project& project, const Course& course, const Progra
                 ", the course as a text to read");
   terminal::say("  edit   " + bold(course.file_of(todo).string()) + ", where it says TODO " +
                 std::to_string(todo.number));
-  terminal::say(
-      "         with clangd, an editor completes and explains: it finds build/ by itself");
+  terminal::say("         an editor with clangd completes names and explains them");
   terminal::say("  run    " + bold(step.run));
-  terminal::say("  judge  " + bold("./workbook watch") + ", which looks at it whenever you save");
+  terminal::say("  judge  " + bold("./workbook watch") + ", which checks it every time you save");
 }
 
 }  // namespace
@@ -91,16 +90,15 @@ int run_start(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook start", "Trains the first step and says what to do next.\n");
   options.add_options()("again", "Train again, even if it is done");
   const auto split = split_at_dashes(arguments);
-  const auto parsed =
-      parse(options, "[--again] [-- trainer options]",
-            "./workbook takes --cuda and --cpu as well: build for GPUs, or without.", split.own);
+  const auto parsed = parse(options, "[--again] [-- trainer options]",
+                            "--cuda builds for GPUs, --cpu without.", split.own);
   if (!parsed) return 0;
 
   const auto course = load_course(project.chapters());
   const auto program = find_program(project, course.steps.front(), false);
   build_targets(project, {&program.target, 1}, "building " + program.target);
   if (!parsed->count("again") && is_done(program, split.passed_on)) {
-    terminal::say("  training: done before (./workbook start --again repeats it)");
+    terminal::say("  training: already done (./workbook start --again repeats it)");
     for (const auto& line : split_lines(read_file(record_of(program)))) {
       if (!line.starts_with("options: ")) terminal::say(line);
     }

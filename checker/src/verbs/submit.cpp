@@ -32,7 +32,7 @@ fs::path job_script(const Course& course, const Step& step, bool solution) {
   if (!job) throw UsageError("Step " + step.label() + " has no job script.");
   if (solution && !course.edits_job(step)) {
     throw UsageError("Step " + step.label() +
-                     " has no TODO in its job script, so there is no solution of it.");
+                     " has no TODO in its job script, so there is no solution.");
   }
   return course.path_of(step, *job, solution);
 }
@@ -52,13 +52,12 @@ std::string submit(const Project& project, const fs::path& script, const Argumen
     answer = capture(sbatch);
   } catch (const Error&) {
     throw Error(
-        "sbatch is not here, so there is no Slurm to submit to. Mend: say it on a cluster's login "
-        "node; or rehearse on a Slurm of your own, ./workbook lab up and then ./workbook lab "
-        "shell.");
+        "Cannot find sbatch, so there is no Slurm here. Fix: run this on a cluster's login node, "
+        "or start a Slurm of your own: ./workbook lab up, then ./workbook lab shell.");
   }
   const auto lines = split_lines(answer.output);
   if (!answer.success() || lines.empty()) {
-    throw Error("Slurm does not take the job: " + std::string(trim(answer.output)));
+    throw Error("Slurm rejected the job: " + std::string(trim(answer.output)));
   }
   return lines.back().substr(0, lines.back().find(';'));  // "123;cluster"
 }
@@ -85,11 +84,11 @@ int follow(const std::string& job) {
       follower.look(record);
       if (record.is_over()) return record.state == "COMPLETED" ? 0 : 1;
     } else if (std::chrono::steady_clock::now() - last_answer > kPatience) {
-      throw Error("Slurm says nothing of job " + job +
-                  " any more: " + std::string(trim(shown.output)) + " Mend: sacct -j " + job);
+      throw Error("Slurm no longer knows job " + job + ": " + std::string(trim(shown.output)) +
+                  " Fix: sacct -j " + job);
     }
     if (shown.interrupted_by != 0 || !wait(1s)) {
-      terminal::say("  the job goes on without you; end it with  scancel " + job);
+      terminal::say("  the job keeps running; to end it: scancel " + job);
       return 0;
     }
   }
@@ -100,18 +99,17 @@ int follow(const std::string& job) {
 int run_submit(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook submit",
                            "Submits a step's job script and follows the job.\n");
-  options.add_options()("solution", "Submit the reference instead of your own script")(
+  options.add_options()("solution", "Submit the reference instead of your script")(
       "no-build", "Do not build the program first")("no-follow", "Only submit")(
-      "sbatch", "Options of sbatch's, over those in the script",
+      "sbatch", "Options for sbatch, which override the script's",
       cxxopts::value<std::vector<std::string>>(), "OPTION,...");
   options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
   const auto split = split_at_dashes(arguments);
-  const auto parsed =
-      parse(options, "NN [--solution] [--sbatch OPTION,...] [-- trainer options]",
-            "Settings of sbatch/site.conf (account, partition, ...) are handed to sbatch.\n"
-            "Ctrl-C ends the following, not the job.",
-            split.own);
+  const auto parsed = parse(options, "NN [--solution] [--sbatch OPTION,...] [-- trainer options]",
+                            "It passes the settings of sbatch/site.conf (account, partition, ...) "
+                            "to sbatch.\nCtrl-C stops the output, not the job.",
+                            split.own);
   if (!parsed) return 0;
   if (!parsed->count("step")) throw UsageError("Which step? For example: ./workbook submit 07.");
 

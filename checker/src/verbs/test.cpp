@@ -55,7 +55,7 @@ int run_test(const Project& project, const Arguments& arguments) {
     return 0;
   }
   if (!std::filesystem::exists(project.build / "CTestTestfile.cmake")) {
-    throw Error("This build folder has no tests. Mend: ./workbook test, which configures them.");
+    throw Error("This build folder has no tests. Fix: run ./workbook test, which configures them.");
   }
   const std::string all = "all";
   build_targets(project, {&all, 1}, "building everything");

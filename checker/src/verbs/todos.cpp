@@ -42,7 +42,7 @@ Named named(const Course& course, const Arguments& words, Bare bare) {
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (text.starts_with("todo")) return of_todo(course, text.substr(4));
   if (text.starts_with("step")) return {&course.step(text.substr(4)), nullptr};
-  if (words.size() > 1) throw UsageError("\"" + words[1] + "\" is one argument too many.");
+  if (words.size() > 1) throw UsageError("\"" + words[1] + "\" is an extra argument.");
   if (bare == Bare::todo && !text.starts_with('0') && todo_labelled(text)) {
     return of_todo(course, text);
   }

@@ -10,7 +10,7 @@ int run_unpack_hand_in(const Project& /*project*/, const Arguments& arguments) {
   std::vector<grade::GradedStep> steps;
   for (const auto& word : Arguments(arguments.begin() + 2, arguments.end())) {
     const auto slash = word.find('/');
-    if (slash == word.npos) throw UsageError("'" + word + "' is no STEP/FILE.");
+    if (slash == word.npos) throw UsageError("'" + word + "' is not a STEP/FILE.");
     const auto step = word.substr(0, slash);
     if (steps.empty() || steps.back().name != step) steps.push_back({step, {}});
     steps.back().files.push_back(word.substr(slash + 1));

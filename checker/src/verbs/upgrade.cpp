@@ -29,7 +29,7 @@ class Upgrade {
   // From what git keeps as the last stash.
   void bring_back() {
     if (!git({"rev-parse", "--verify", "--quiet", "stash@{0}"})) {
-      throw Error("There is no stash to bring back. Fix: run ./workbook upgrade without --stash.");
+      throw Error("git has no stash. Fix: run ./workbook upgrade without --stash.");
     }
     const auto files = split_lines(said({"diff", "--name-only", "stash@{0}^1", "stash@{0}"}));
     size_t brought = 0;
@@ -39,14 +39,14 @@ class Upgrade {
       ++brought;
     }
     if (brought == 0) terminal::say("The stash holds no edits of steps/ or sbatch/.");
-    terminal::say("Your edits are still in git's stash too; git stash drop forgets them there.");
+    terminal::say("Your edits are also still in git's stash; git stash drop removes them there.");
   }
 
   void run() {
     if (!git({"rev-parse", "--is-inside-work-tree"})) {
       throw Error(
-          "This folder is no git clone. Fix: unpack the new version into a new folder and "
-          "copy your steps/ and sbatch/ into it.");
+          "This folder is not a git clone. Fix: unpack the new version into a new folder and copy "
+          "your steps/ and sbatch/ into it.");
     }
     said({"fetch"});
     const auto old_version = said({"rev-parse", "--short", "HEAD"});
@@ -55,7 +55,7 @@ class Upgrade {
       return;
     }
     if (!git({"merge-base", "--is-ancestor", "HEAD", "@{upstream}"})) {
-      throw Error("This clone has commits of its own. Fix: git pull --rebase, which keeps them.");
+      throw Error("This clone has its own commits. Fix: git pull --rebase, which keeps them.");
     }
     const bool edited = stash();
     said({"merge", "--quiet", "--ff-only", "@{upstream}"});
@@ -104,7 +104,7 @@ class Upgrade {
     if (!fs::exists(path)) {
       const fs::path beside = path.string() + ".before-update";
       write_file(beside, edited);
-      terminal::say(file + ": no longer part of the course; yours is kept as " +
+      terminal::say(file + ": no longer part of the course; your version is saved as " +
                     project_.shown(beside) + ".");
       return;
     }
@@ -113,7 +113,7 @@ class Upgrade {
     write_file(beside, edited);
     write_file(path, merged);
     follow(project_, file, fingerprint(edited), fingerprint(merged));
-    terminal::say(file + ": your edits are in the new version; as it was, it is kept as " +
+    terminal::say(file + ": your edits are in the new version; your old file is saved as " +
                   project_.shown(beside) + ".");
   }
 
@@ -137,10 +137,11 @@ class Upgrade {
 int run_upgrade(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook upgrade",
                            "Takes the newest version of the course and keeps your edits.\n");
-  options.add_options()("stash", "Only bring back what git stash took away before a git pull");
+  options.add_options()("stash",
+                        "Only bring back edits that git stash took away before a git pull");
   const auto parsed = parse(options, "[--stash]",
-                            "Edits of steps/ and sbatch/ move into the new files, word by word. "
-                            "Your files as they\nwere stay beside them.\n",
+                            "Your edits of steps/ and sbatch/ move into the new files, word by "
+                            "word. Your old files are\nsaved next to them.\n",
                             arguments);
   if (!parsed) return 0;
   Upgrade upgrade(project);

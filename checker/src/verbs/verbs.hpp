@@ -12,7 +12,7 @@ namespace checker {
 using Arguments = std::vector<std::string>;
 
 /// Each takes what follows the verb and returns the exit status. --help prints the verb's help.
-/// They throw UsageError for a wrong command line and Error for what else the user can mend.
+/// They throw UsageError for a wrong command line and Error for what else the user can fix.
 int run_start(const Project& project, const Arguments& arguments);
 int run_watch(const Project& project, const Arguments& arguments);
 int run_check(const Project& project, const Arguments& arguments);

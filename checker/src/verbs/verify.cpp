@@ -61,8 +61,8 @@ void print_deviations(const std::vector<KeptResult>& results) {
                 largest_right);
   terminal::say(text.data());
   if (smallest_wrong >= kUnknown) return;
-  std::snprintf(text.data(), text.size(), "Smallest of a wrong one that shows by numbers: %.1e",
-                smallest_wrong);
+  std::snprintf(text.data(), text.size(),
+                "Smallest deviation of a wrong program that numbers show: %.1e", smallest_wrong);
   terminal::say(text.data());
 }
 
@@ -84,7 +84,8 @@ std::vector<int> numbers_of(const std::vector<std::string>& labels) {
   std::vector<int> numbers;
   for (const auto& label : labels) {
     const auto number = todo_labelled(label);
-    if (!number) throw UsageError("--todo " + label + ": a TODO is a number, or C4.");
+    if (!number)
+      throw UsageError("--todo " + label + ": a TODO is a number, or a name such as C4.");
     numbers.push_back(*number);
   }
   return numbers;
@@ -113,7 +114,7 @@ std::vector<Sample> chosen_samples(const cxxopts::ParseResult& parsed,
     const auto names = parsed["names"].as<std::vector<std::string>>();
     std::erase_if(samples, [&](const Sample& sample) { return !keep(names, sample.name); });
   }
-  if (samples.empty()) throw UsageError("No entry of the catalogue fits.");
+  if (samples.empty()) throw UsageError("No entry of the catalogue matches.");
   return samples;
 }
 
@@ -126,41 +127,41 @@ std::string edited_text(const Course& course, const Sample& sample) {
 }
 
 cxxopts::Options verify_command() {
-  cxxopts::Options options(
-      "./workbook verify",
-      "Judges the catalogue of wrong edits and variants: is the judge right?\n");
+  cxxopts::Options options("./workbook verify",
+                           "Tests the checker on its catalogue of wrong edits and variants.\n");
   const auto text = [] { return cxxopts::value<std::string>(); };
   options.add_options()("todo", "Only entries of this TODO; repeat it for several",
                         cxxopts::value<std::vector<std::string>>(), "N");
   options.add_options()(
-      "quick", "Only the few that every test run judges: every TODO, every finding of trainers");
+      "quick", "Only the few that every test run takes: every TODO, every finding of trainers");
   options.add_options()("chapter", "Only this chapter; one for tests as well", text(), "NAME");
   options.add_options()("trainers", "Only trainers");
-  options.add_options()("jobs", "Only job scripts, which need a Slurm to rehearse on");
-  options.add_options()("again", "Also judge what did not change since its last verdict");
-  options.add_options()("seed", "Another seed gives every program other data to train on",
+  options.add_options()("jobs", "Only job scripts, which need Slurm on this machine");
+  options.add_options()("again",
+                        "Also judge entries that have not changed since their last verdict");
+  options.add_options()("seed", "Seed for the data that programs train on",
                         cxxopts::value<uint64_t>()->default_value("0"), "N");
+  options.add_options()("task",
+                        "Judge trainers on another task, or on several; results are not kept",
+                        cxxopts::value<std::vector<std::string>>()->default_value(""), "NAME,...");
   options.add_options()(
-      "task", "Judge trainers on another task's data and model, or on several; keeps no results",
-      cxxopts::value<std::vector<std::string>>()->default_value(""), "NAME,...");
-  options.add_options()("plans",
-                        "Try so many of a step's plans, until one shows a mistake (default: 3, "
-                        "with --quick 1)",
-                        cxxopts::value<size_t>(), "N");
+      "plans",
+      "Try this many plans of a step, until one shows a mistake (default: 3, with --quick 1)",
+      cxxopts::value<size_t>(), "N");
   options.add_options()("shard", "Only the I-th of N parts", text(), "I/N");
   options.add_options()("record", "Write the results into the catalogue's results.tsv");
   options.add_options()("words", "Write every word of every finding into a file", text(), "FILE");
-  options.add_options()("all", "Also list what is as it should be");
+  options.add_options()("all", "Also list the entries that are judged right");
   options.add_options()("print", "Print the trainers and job scripts, and judge nothing");
   options.add_options()("catalogue",
                         "Entries of your own: a folder with wrong/NN.yaml and variants/NN.yaml",
                         text(), "DIR");
-  options.add_options()("programs",
-                        "Whole programs of your own: folders with train.cpp and expected.yaml",
-                        text(), "DIR");
+  options.add_options()(
+      "programs", "Programs of your own: folders with train.cpp and expected.yaml", text(), "DIR");
   options.add_options()("device", "cpu over Gloo, or cuda over NCCL", text()->default_value("cpu"),
                         "NAME");
-  options.add_options()("no-build", "Build nothing, as on a compute node without a compiler");
+  options.add_options()("no-build",
+                        "Do not build, for example on a compute node without a compiler");
   options.add_options("hidden")("names", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"names"});
   return options;
@@ -169,7 +170,7 @@ cxxopts::Options verify_command() {
 void say_result(const SampleResult& result, size_t number, size_t count) {
   terminal::say("  " + std::to_string(number) + "/" + std::to_string(count) + "  " +
                 name_of_todo(result.sample.todo) + "  " + result.sample.title() +
-                (result.fine() ? ": as it should be" : ": " + result.problem) +
+                (result.fine() ? ": judged right" : ": " + result.problem) +
                 (result.fine() && !result.findings.empty() ? " (" + result.findings + ")" : ""));
   for (const auto& line : result.disagreements) {
     terminal::say("      the second opinion disagrees " + line);
@@ -182,7 +183,7 @@ void say_result(const SampleResult& result, size_t number, size_t count) {
 // Judges what is not known yet. Each result is kept at once, so that an interrupted run goes on.
 class Verification {
  public:
-  // task: in place of the chapters' own; may be empty.
+  // task: instead of the chapters' own; may be empty.
   Verification(const Project& project, const Course& course, const cxxopts::ParseResult& parsed,
                const std::string& task)
       : project_(project),
@@ -263,8 +264,8 @@ class Verification {
 int run_verify(const Project& project, const Arguments& arguments) {
   auto options = verify_command();
   const auto parsed = parse(options, "[NAME ...] [--todo N] [--quick] [--shard I/N]",
-                            "It judges each program in two forms: by what it does alone, and as a\n"
-                            "student's file with the comments of its TODOs.\n",
+                            "It judges each program in two forms: only by what it does, and as "
+                            "a\nstudent's file with the comments of its TODOs.\n",
                             arguments);
   if (!parsed) return 0;
   const auto course = load_course(

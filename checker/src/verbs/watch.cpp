@@ -21,7 +21,7 @@ const Step& first_to_watch(const Project& project, const std::vector<const Step*
 
 // The step of the first TODO to work on; if all are done, the last step that has any.
 const Step& step_to_watch(const Project& project, const Course& course) {
-  if (course.todos.empty()) throw Error("This course has no TODOs: there is nothing to watch.");
+  if (course.todos.empty()) throw Error("This course has no TODOs, so there is nothing to watch.");
   const auto next = next_todo(present_standings(project, course));
   if (next) return course.step(course.todos.at(*next).step);
   const auto last = std::find_if(course.todos.rbegin(), course.todos.rend(),
@@ -32,13 +32,13 @@ const Step& step_to_watch(const Project& project, const Course& course) {
 }  // namespace
 
 int run_watch(const Project& project, const Arguments& arguments) {
-  cxxopts::Options options("./workbook watch", "Judges a step again whenever you save it.\n");
+  cxxopts::Options options("./workbook watch", "Checks a step every time you save it.\n");
   options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
   const auto parsed =
       parse(options, "[NN | CHAPTER]",
-            "Without a step: that of the first TODO that is not done. Of a chapter: its first\n"
-            "step that is not done. ./workbook watch collectives begins the exercises.",
+            "Without a step, it takes the step with the first open TODO. With a chapter, it takes "
+            "the\nfirst open step there. ./workbook watch collectives starts the exercises.",
             arguments);
   if (!parsed) return 0;
 
@@ -50,7 +50,7 @@ int run_watch(const Project& project, const Arguments& arguments) {
                      : chapter.empty() ? named_step(course, words)
                                        : first_to_watch(project, chapter, course);
   if (step.todos.empty()) {
-    throw UsageError("Step " + step.name + " has no TODOs: there is nothing to watch.");
+    throw UsageError("Step " + step.name + " has no TODOs, so there is nothing to watch.");
   }
   return watch(project, course, step, judge_of(project));
 }

@@ -121,7 +121,7 @@ void BackgroundJudge::take(const std::string& line) {
 
 Report BackgroundJudge::result() const {
   if (!report_.empty()) return report_from_json(report_);
-  throw Error(error_.empty() ? "The judge ended without a verdict." : error_);
+  throw Error(error_.empty() ? "The check ended without a verdict." : error_);
 }
 
 }  // namespace checker

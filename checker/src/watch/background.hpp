@@ -1,5 +1,5 @@
 #pragma once
-/// Judging while somebody looks on.
+/// Judges in the background while the user looks at the screen.
 #include <sys/types.h>
 
 #include <string>

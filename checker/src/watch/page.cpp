@@ -29,7 +29,7 @@ std::vector<std::string> known_lines(const View& view, const Course& course, con
 
 std::vector<std::string> verdict_lines(const View& view, const Course& course, const Look& look) {
   if (!view.error.empty()) {
-    std::vector<std::string> lines{look.styled(Style::red, "This could not be judged:")};
+    std::vector<std::string> lines{look.styled(Style::red, "This could not be checked:")};
     lines.emplace_back();
     append(lines, paragraphs(view.error, 2, look));
     return lines;
@@ -77,7 +77,7 @@ std::string status_line(const View& view, const Look& look) {
   std::string line;
   if (view.judging) {
     line = "judging" + (view.stage.empty() ? "" : ": " + view.stage) + " ...";
-    if (view.outdated) line += "  The verdict is of an older text.";
+    if (view.outdated) line += "  This verdict is about an older version of your file.";
     line = look.styled(Style::yellow, line);
   } else if (view.report) {
     line = summary(*view.report, *view.step);
@@ -101,7 +101,7 @@ std::string key_line(const View& view, const Look& look) {
 
 const Todo& todo_in_hand(const View& view, const Course& course) {
   if (view.report) {
-    if (const auto todo = todo_to_mend(*view.report)) return course.todos.at(*todo);
+    if (const auto todo = todo_to_fix(*view.report)) return course.todos.at(*todo);
   } else {
     for (const int number : view.step->todos) {
       if (view.standings.at(number).needs_work()) return course.todos.at(number);
@@ -123,10 +123,10 @@ std::string summary(const Report& report, const Step& step) {
     done += verdict.state == State::done ? 1 : 0;
   }
   const auto count = std::to_string(done) + " of " + std::to_string(own) + " done";
-  const auto mend = todo_to_mend(report);
-  if (!mend) return count + "; the others could not be judged.";
+  const auto fix = todo_to_fix(report);
+  if (!fix) return count + "; the others could not be checked.";
   const bool wrong = report.first_finding() != nullptr;
-  return name_of_todo(*mend) + (wrong ? " is wrong; " : " is open; ") + count + ".";
+  return name_of_todo(*fix) + (wrong ? " is wrong; " : " is open; ") + count + ".";
 }
 
 std::vector<std::string> page_lines(const View& view, const Project& project, const Course& course,
@@ -135,7 +135,7 @@ std::vector<std::string> page_lines(const View& view, const Project& project, co
   for (const auto& path : step_paths(course, *view.step)) {
     files += (files.empty() ? "" : " and ") + path.string();
   }
-  std::vector<std::string> lines{look.styled(Style::dim, "Every save of " + files + " is judged.")};
+  std::vector<std::string> lines{look.styled(Style::dim, "Checking " + files + " on every save.")};
   lines.emplace_back();
   append(lines, visible(pane_lines(view, project, course, look), view.page,
                         rows > frame ? rows - frame : 1, look));

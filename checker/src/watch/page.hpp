@@ -1,5 +1,5 @@
 #pragma once
-/// What watch shows.
+/// The screen of ./workbook watch.
 #include <optional>
 #include <string>
 #include <vector>

@@ -101,7 +101,7 @@ class Watch {
     if (!files_.look(now())) return;
     view_.pane = Pane::verdict;
     view_.page = 0;
-    if (!screen_) terminal::say("Saved; judging step " + view_.step->label() + " again.");
+    if (!screen_) terminal::say("Saved; checking step " + view_.step->label() + " again.");
     start();
   }
 
@@ -129,7 +129,7 @@ class Watch {
     if (!view_.error.empty()) return terminal::complain(view_.error);
     const auto look = present_look();
     for (const auto& line : report_lines(*view_.report, course_, look)) terminal::say(line);
-    if (view_.outdated) terminal::say("This verdict is of an older text.");
+    if (view_.outdated) terminal::say("This verdict is about an older version of your file.");
     terminal::say("");
   }
 

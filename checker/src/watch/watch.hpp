@@ -1,5 +1,5 @@
 #pragma once
-/// Judging on every save.
+/// Judges a step on every save.
 #include <chrono>
 #include <functional>
 

@@ -1,6 +1,7 @@
 #pragma once
-/// Parts of a model that others can follow: what Python's Module.__call__ adds to forward(), and
-/// LibTorch's modules lack. Sharded units, pipeline stages and recomputation hook onto Blocks.
+/// Block: a module with hooks before and after forward(). Python's Module.__call__ runs such hooks,
+/// LibTorch's modules have none. Sharded units, pipeline stages and recomputation attach themselves
+/// to Blocks.
 #include <torch/nn/module.h>
 
 #include <functional>
@@ -8,26 +9,26 @@
 
 namespace distributed_utils {
 
-/// A module of one tensor in and one out, whose calls run hooks.
+/// A module that maps one tensor to one tensor. Calling it runs its hooks.
 class Block : public torch::nn::Module {
  public:
   using torch::nn::Module::Module;
 
   /// Runs before forward().
   using PreHook = std::function<void()>;
-  /// Runs after those. Gets forward()'s input, or the hook's before it, and returns what takes its
-  /// place.
+  /// Runs after the PreHooks. Gets forward()'s input, or the previous hook's result, and returns a
+  /// replacement.
   using InputHook = std::function<torch::Tensor(torch::Tensor input)>;
-  /// Gets forward()'s output, or the hook's before it, and returns what takes its place.
+  /// Gets forward()'s output, or the previous hook's result, and returns a replacement.
   using Hook = std::function<torch::Tensor(torch::Tensor output)>;
 
   virtual torch::Tensor forward(const torch::Tensor& input) = 0;
 
-  /// forward() between the hooks. Calling forward() itself passes them by.
+  /// Runs the hooks and forward() between them. Calling forward() directly skips the hooks.
   torch::Tensor operator()(const torch::Tensor& input);
 
-  /// Hooks run in the order in which they were registered, in all later calls. A hook that
-  /// registers another one does so for the next call. Throws Error for an empty hook.
+  /// Hooks run in the order of registration, in all later calls. If a hook registers another one,
+  /// that one runs from the next call on. Throws Error for an empty hook.
   void register_forward_pre_hook(PreHook hook);
   void register_forward_input_hook(InputHook hook);
   void register_forward_hook(Hook hook);

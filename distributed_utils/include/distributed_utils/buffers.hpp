@@ -1,5 +1,6 @@
 #pragma once
-/// Buffers, such as BatchNorm's running statistics, that each rank changes for itself.
+/// Makes buffers equal on all ranks. Buffers, such as BatchNorm's running statistics, change on
+/// each rank separately, because no gradient averages them.
 #include <torch/nn/module.h>
 
 #include "distributed_utils/process_group.hpp"
@@ -12,13 +13,14 @@ enum class Buffers {
   mean,        ///< the mean over ranks, in fp32 at least
 };
 
-/// Gives all ranks the same buffers, in place: floating-point ones as `how` says, whole numbers
-/// (num_batches_tracked) the first rank's. One broadcast or all-reduce per type. All ranks of the
-/// group call it, with the same module. Without a process group, and in a group of one rank, it
-/// does nothing.
+/// Gives all ranks the same buffers, in place. Floating-point buffers follow `how`. Integer buffers
+/// (num_batches_tracked) become the first rank's. It makes one broadcast or all-reduce per type.
+/// All ranks of the group must call it, with the same module. Without a process group, or in a
+/// group of one rank, it does nothing.
 ///
-/// DistributedDataParallel gives all ranks rank 0's buffers before each training forward, and then
-/// each rank adds its own batch. So ranks that are to evaluate alike call this before.
+/// DistributedDataParallel gives all ranks rank 0's buffers before each training forward. Then each
+/// rank adds its own batch. So call this before an evaluation, or each rank evaluates a different
+/// model.
 void synchronize_buffers(const torch::nn::Module& module, Buffers how = Buffers::first_rank,
                          const Group& group = {});
 

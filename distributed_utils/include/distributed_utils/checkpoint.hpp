@@ -1,6 +1,6 @@
 #pragma once
-/// Checkpoints of a training run: a resumed run is bit for bit the one that was never interrupted,
-/// and a kill at any instant costs no checkpoint that was there.
+/// Checkpoints of a training run. A resumed run computes the same bits as one that was never
+/// interrupted. A kill at any moment never damages an existing checkpoint.
 ///
 /// In a trainer (position: samples that all ranks together have taken of this epoch):
 ///
@@ -14,10 +14,10 @@
 ///     if (++step % every == 0)
 ///       checkpoints.save(step, *model, *optimizer, {{"epoch", epoch}, {"position", position}});
 ///
-/// Without a checkpoint load_latest() gives an empty one, whose restore() does nothing and whose
-/// get() gives the second argument, so that a trainer has one path for both.
+/// Without a checkpoint, load_latest() returns an empty one. Its restore() does nothing and its
+/// get() returns the second argument, so a trainer needs only one code path.
 ///
-/// A checkpoint is a folder of its own, <directory>/step-000001200, with
+/// A checkpoint is a folder, <directory>/step-000001200, with
 ///   model.safetensors      state_dict(model)                          (written by rank 0)
 ///   optimizer.safetensors  optimizer_state_dict(optimizer, model)     (written by rank 0)
 ///   model-<r>.safetensors, optimizer-<r>.safetensors: where placements(model) says that ranks
@@ -30,21 +30,21 @@
 ///                          holds; bucket_indices: of the
 ///                          DistributedDataParallel; and, as the last entry, sha256 of all the
 ///                          text before it.
-/// All of it is written into a hidden folder beside it, .step-000001200.tmp, file by file and each
-/// synced; then that folder is synced and renamed. So what has a name that does not begin with a
-/// dot is whole (why each sync is needed: Pillai et al., All File Systems Are Not Created Equal,
-/// OSDI 2014). The layout follows PyTorch's distributed checkpoint
+/// All files are written and synced in a hidden folder next to it, .step-000001200.tmp. Then that
+/// folder is synced and renamed. So every folder whose name does not begin with a dot is complete.
+/// Pillai et al., All File Systems Are Not Created Equal, OSDI 2014, explain why each sync is
+/// needed. The layout follows PyTorch's distributed checkpoint
 /// (docs.pytorch.org/docs/stable/distributed.checkpoint.html): metadata with global shapes and
 /// offsets in one file, tensors by rank in others.
 ///
-/// A run may be resumed by another number of ranks, or by ranks that cut the model in another way:
-/// parameters, buffers and the optimizer's state are to the bit what they were. The epoch goes on
-/// where it was, whatever the batch size is, since DistributedSampler::skip() deals out what no
-/// rank has taken. Random number generators are other ones then (see restore()), so dropout is.
+/// A different number of ranks may resume a run, and the ranks may shard the model differently.
+/// Parameters, buffers and the optimizer's state keep every bit. The epoch continues where it was,
+/// for any batch size, because DistributedSampler::skip() deals out only the remaining samples.
+/// Random number generators differ then (see restore()), and so does dropout.
 ///
-/// The directory must be one that all ranks see; ranks of several nodes need a shared file system.
-/// Ranks wait for rank 0, who writes and checks most, no longer than SetupOptions::timeout: set it
-/// higher for checkpoints of tens of gigabytes.
+/// All ranks must see the directory, so several nodes need a shared file system. Ranks wait for
+/// rank 0, which writes and checks most, up to SetupOptions::timeout. Raise that timeout for
+/// checkpoints of tens of gigabytes.
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
@@ -67,10 +67,10 @@ namespace distributed_utils {
 using Scalar = std::variant<int64_t, double, std::string>;
 using Scalars = std::map<std::string, Scalar>;
 
-/// A checkpoint that was read and found whole. Its whole tensors stay in memory until restore().
+/// A checkpoint that was read and found complete. Its tensors stay in memory until restore().
 class Checkpoint {
  public:
-  /// An empty one, of a run that starts anew.
+  /// An empty checkpoint, for a run that starts from the beginning.
   Checkpoint();
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -100,18 +100,19 @@ class Checkpoint {
   /// Whether it holds a scalar of this name; an empty checkpoint holds none.
   bool contains(const std::string& name) const;
 
-  /// What ranks gave to save() as rank_state, on the CPU. With as many ranks as before one entry:
-  /// this rank's own. Otherwise the former ranks' are dealt out, rank r of w getting those of r,
-  /// r + w, r + 2w, ..., so that sums over ranks stay what they were. None for an empty one.
+  /// The rank_state that ranks passed to save(), on the CPU. With the same number of ranks it has
+  /// one entry: this rank's own. Otherwise the former ranks' entries are dealt out: rank r of w
+  /// gets those of r, r + w, r + 2w, ..., so sums over ranks do not change. An empty checkpoint has
+  /// none.
   const std::vector<StateDict>& rank_states() const;
 
-  /// Puts model, optimizer and this rank's random number generators into the state that was saved;
-  /// every rank of the group calls it. Buffers become rank 0's, as in the next training forward.
-  /// Frees the tensors, so it works once. An empty one does nothing. A rank that holds a part of a
-  /// tensor gets that part, whatever the number of ranks and the parts were when it was saved; of
-  /// tensors in parts it reads the elements that it needs, now, so the checkpoint must still be
-  /// there. Throws Error on all ranks, and changes nothing, if model or optimizer are not of the
-  /// kind, names and shapes that were saved, and if an element is in no file.
+  /// Restores the saved state of the model, the optimizer and this rank's random number generators.
+  /// Every rank of the group must call it. Buffers become rank 0's, as in the next training
+  /// forward. Frees the tensors, so it works once. An empty checkpoint does nothing. A rank that
+  /// holds a part of a tensor gets that part, even if other ranks or other parts saved it. It reads
+  /// the needed elements now, so the checkpoint must still exist. Throws Error on all ranks, and
+  /// changes nothing, if model or optimizer are not of the kind, names and shapes that were saved,
+  /// and if an element is in no file.
   ///
   /// Generators: torch's default one on the CPU and that of the model's GPU. Where a rank has no
   /// saved state, because the number of ranks or the device is another, they are seeded with the
@@ -141,14 +142,14 @@ class Checkpoints {
   /// Throws Error for keep less than 1.
   explicit Checkpoints(std::filesystem::path directory, const CheckpointOptions& options = {});
 
-  /// Saves a checkpoint; every rank of the group calls it, between two optimizer steps. scalars
-  /// are rank 0's; rank_state is each rank's own. Then older ones than the newest `keep` are
-  /// removed, as is what a killed run left behind. A checkpoint of the same step is replaced.
+  /// Saves a checkpoint. Every rank of the group must call it, between two optimizer steps. scalars
+  /// come from rank 0, rank_state from each rank. Afterwards it removes all but the newest `keep`
+  /// checkpoints, and what a killed run left behind. It replaces a checkpoint of the same step.
   ///
-  /// If anything fails on any rank (disk full, directory read-only or gone), all ranks throw the
-  /// same Error, nothing of the new checkpoint is left, and the former ones are as they were: a
-  /// trainer may catch it, warn and go on. It is an Error too if the directory holds a checkpoint
-  /// of a later step, which no run that was resumed from the newest would meet, and if the ranks'
+  /// If anything fails on any rank (disk full, directory read-only or missing), all ranks throw the
+  /// same Error. Nothing of the new checkpoint remains, and older ones are unchanged. A trainer may
+  /// catch the Error, warn and continue. It is an Error too if the directory holds a checkpoint of
+  /// a later step, which no run that was resumed from the newest would meet, and if the ranks'
   /// pieces of a tensor overlap or are not all of it.
   void save(int64_t step, torch::nn::Module& model, const torch::optim::Optimizer& optimizer,
             const Scalars& scalars = {}, const StateDict& rank_state = {});

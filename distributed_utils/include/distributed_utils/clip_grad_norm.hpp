@@ -1,4 +1,6 @@
 #pragma once
+/// Gradient clipping for a model whose parameters are sharded over ranks, where no rank knows the
+/// whole norm.
 #include <ATen/core/Tensor.h>
 
 #include <vector>
@@ -7,11 +9,11 @@
 
 namespace distributed_utils {
 
-/// Scales the gradients of parameters whose pieces lie on the ranks of the group, so that the norm
-/// of all their elements is at most max_norm: torch::nn::utils::clip_grad_norm_ for shards, whose
-/// own norms differ from rank to rank. Returns the norm that it was: of at least fp32, on the
-/// device, for which it does not wait. Every rank of the group calls it; a parameter counts once,
-/// though it be named twice. Throws Error for no parameters.
+/// torch::nn::utils::clip_grad_norm_ for shards. It scales the gradients so that the norm over all
+/// elements on all ranks of the group is at most max_norm. Returns the norm before that, as a
+/// tensor of at least fp32 on the device, without waiting for the device. Every rank of the group
+/// must call it. A parameter that appears twice counts once. Throws Error if there are no
+/// parameters.
 at::Tensor clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm,
                            const Group& group = {});
 

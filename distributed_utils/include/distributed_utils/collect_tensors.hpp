@@ -1,5 +1,6 @@
 #pragma once
-/// The tensors in what a forward returned, for wrappers of models that must look into it.
+/// collect_tensors finds the tensors in a forward's result. Wrappers such as
+/// DistributedDataParallel need them to know when backward() begins.
 #include <ATen/core/Tensor.h>
 #include <torch/types.h>
 
@@ -10,7 +11,7 @@
 
 namespace distributed_utils {
 
-/// Overload it, found by argument-dependent look-up, for result types of your own.
+/// Overload it for your own result types. Argument-dependent look-up finds the overload.
 inline void collect_tensors(const torch::Tensor& tensor, std::vector<torch::Tensor>& into) {
   into.push_back(tensor);
 }

@@ -1,6 +1,7 @@
 #pragma once
-/// Collectives over a group. Every rank of the group calls the same ones in the same order, with
-/// tensors of the same shape and type.
+/// Collectives: operations that all ranks of a group do together, such as all_reduce. Every rank
+/// must call the same ones in the same order, with tensors of the same shape and type. Each has an
+/// _async form, which returns at once.
 #include <ATen/core/Tensor.h>
 
 #include <torch/csrc/distributed/c10d/Types.hpp>
@@ -20,8 +21,8 @@ void all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::SUM, const Gro
                                     const Group& group = {});
 
 /// The tensor of rank `destination` (counted within the group) becomes the reduction of all of
-/// them, in place, contiguous or not; those of the other ranks stay as they are, as in NCCL. AVG
-/// needs floating point; throws Error otherwise, and for a rank outside the group.
+/// them, in place, contiguous or not. Tensors of other ranks do not change, as in NCCL. AVG needs
+/// floating point. Throws Error otherwise, and for a rank outside the group.
 void reduce(const at::Tensor& tensor, int destination, ReduceOp op = ReduceOp::SUM,
             const Group& group = {});
 [[nodiscard]] Work reduce_async(const at::Tensor& tensor, int destination,

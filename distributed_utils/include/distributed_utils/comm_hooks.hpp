@@ -1,6 +1,6 @@
 #pragma once
-/// What DistributedDataParallel may do with a bucket of gradients instead of an all-reduce:
-/// Python's torch.distributed.algorithms.ddp_comm_hooks.
+/// Communication hooks: what DistributedDataParallel does with a bucket of gradients instead of an
+/// all-reduce. They are Python's torch.distributed.algorithms.ddp_comm_hooks.
 #include <functional>
 
 #include "distributed_utils/process_group.hpp"
@@ -11,15 +11,15 @@ class GradBucket;  // torch/csrc/distributed/c10d/comm.hpp
 
 namespace distributed_utils {
 
-/// Gets the group and a bucket with this rank's gradients, not yet divided by anything; returns a
-/// future of the tensor that takes their place, of the bucket's shape and type. backward() calls it
-/// for one bucket after the other, in the same order on all ranks, and goes on meanwhile.
+/// Gets the group and a bucket with this rank's undivided gradients. Returns a future of the tensor
+/// that replaces them, of the bucket's shape and type. backward() calls it for each bucket, in the
+/// same order on all ranks, and continues meanwhile.
 using CommHook = std::function<c10::intrusive_ptr<c10::ivalue::Future>(const Group& group,
                                                                        c10d::GradBucket& bucket)>;
 
-/// The average, travelling as bfloat16: half of float's bytes, with float's range and 8 bits of
-/// precision. Each rank's part, and each sum on the way, is off by at most 2^-8 of itself. All
-/// ranks get the same bits. Pays where the network, not the GPU, sets the pace.
+/// Averages the gradients, sent as bfloat16: half of float's bytes, with float's range and 8 bits
+/// of precision. Each rank's part, and each partial sum, has a relative error of at most 2^-8. All
+/// ranks get the same bits. It helps where the network, not the GPU, limits the speed.
 c10::intrusive_ptr<c10::ivalue::Future> bf16_compress_hook(const Group& group,
                                                            c10d::GradBucket& bucket);
 

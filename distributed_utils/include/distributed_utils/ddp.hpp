@@ -1,5 +1,6 @@
 #pragma once
-/// DistributedDataParallel: the gradients of all ranks averaged while backward() still runs.
+/// DistributedDataParallel trains one model on all ranks. It averages the gradients over the ranks
+/// while backward() still runs.
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
@@ -25,46 +26,47 @@ struct DistributedDataParallelOptions {
   Group group = {};                      ///< whose ranks average; empty: the world
   int64_t bucket_cap_bytes = 25 << 20;   ///< gradients travel in buckets of about this size
   int64_t first_bucket_bytes = 1 << 20;  ///< the first is smaller, so that traffic starts early
-  /// Rank 0's buffers go to all before each training forward, as in Python: but for one that
-  /// follows another under no_sync(). Between two of them each rank's are its own (see
-  /// buffers.hpp).
+  /// Copy rank 0's buffers to all ranks before each training forward, as in Python. A forward that
+  /// follows another one under no_sync() is an exception. Between two copies each rank has its own
+  /// buffers (see buffers.hpp).
   bool broadcast_buffers = true;
   bool find_unused_parameters = false;  ///< for models whose forward leaves parameters out
-  /// Gradients live in c10d's buckets, as views of them, which LibTorch's Optimizer::zero_grad
-  /// refuses; call zero_grad of the DistributedDataParallel instead. As in Python; here it saves
-  /// nothing, since gradients travel without buckets anyhow.
+  /// Keep gradients as views into c10d's buckets, as in Python. LibTorch's Optimizer::zero_grad
+  /// rejects views, so call zero_grad of the DistributedDataParallel. It saves no memory here,
+  /// because gradients travel without buckets anyway.
   bool gradient_as_bucket_view = false;
   /// Buckets as indices into the trainable parameters, in the order in which gradients become
-  /// ready; empty: computed, and rebuilt after the first step as that step ran. Given ones stay as
-  /// they are. A resumed run that is to repeat another's bits takes that run's settle_buckets():
-  /// which elements travel together decides in which order ranks add them up.
+  /// ready. Empty: computed, and rebuilt after the first step in the order of that step. Given
+  /// buckets do not change. A resumed run needs the buckets of the first run (settle_buckets()) to
+  /// repeat its bits, because the buckets decide the order of additions.
   std::vector<std::vector<size_t>> bucket_indices = {};
-  /// find_unused_parameters and gradient_as_bucket_view always take the plain one.
+  /// find_unused_parameters and gradient_as_bucket_view always use the plain one.
   ReducerKind reducer = ReducerKind::in_place;
 };
 
-/// What does not depend on the wrapped module's type. An ordinary module whose one child, "module",
-/// is the wrapped one.
+/// The part that does not depend on the wrapped module's type. It is an ordinary module with one
+/// child, "module": the wrapped one.
 ///
 /// The algorithm is c10d::Reducer's (Li et al., PyTorch Distributed, VLDB 2020, section 3.2):
-/// backward() starts the all-reduce of each bucket of gradients, last layer first, as soon as all
-/// of it is ready, and goes on. With ReducerKind::in_place large gradients are averaged where they
-/// are, the others of a bucket in one tensor, of which they stay parts. Forward passes without
+/// backward() starts the all-reduce of each bucket of gradients, last layer first, as soon as the
+/// bucket is ready, and continues. With ReducerKind::in_place, large gradients are averaged in
+/// place. The other gradients of a bucket become parts of one tensor. Forward passes without
 /// gradients make no collective, so ranks may evaluate different numbers of batches. A group of one
-/// rank communicates nothing at all. What modules keep alike themselves (self_synchronized.hpp) is
-/// left to them.
+/// rank communicates nothing. Modules that keep their own parameters equal (self_synchronized.hpp)
+/// are left alone.
 class DistributedDataParallelBase : public torch::nn::Module, public Placed {
  public:
   ~DistributedDataParallelBase() override;
 
   using NoSync = distributed_utils::NoSync;
-  /// While the returned object lives, backward() adds to local gradients without communication; the
-  /// first backward() of a forward after it averages what was added up.
+  /// While the returned object lives, backward() adds to local gradients without communication. The
+  /// first backward() after it averages the sums.
   [[nodiscard]] NoSync no_sync() { return NoSync(synchronizes_); }
 
-  /// Lets a hook, bf16_compress_hook for example, do what the all-reduce of each bucket does. Once,
-  /// before the first forward, on every rank the same. In a group of one rank nothing calls it.
-  /// Throws Error for an empty hook, a second one, or one that comes too late.
+  /// Replaces the all-reduce of each bucket by a hook, for example bf16_compress_hook. Call it
+  /// once, before the first forward, with the same hook on every rank. In a group of one rank
+  /// nothing calls the hook. Throws Error for an empty hook, a second one, or one that comes too
+  /// late.
   void register_comm_hook(CommHook hook);
 
   /// Drops (or zeroes) all gradients, bucket views as well.
@@ -73,8 +75,9 @@ class DistributedDataParallelBase : public torch::nn::Module, public Placed {
   /// The current buckets: see DistributedDataParallelOptions::bucket_indices.
   std::vector<std::vector<size_t>> bucket_indices() const;
 
-  /// The buckets of all later steps: rebuilds now what the next forward would rebuild. Empty before
-  /// the first backward(), while nobody knows them. Every rank calls it, between two steps.
+  /// The buckets of all later steps. It rebuilds now what the next forward would rebuild. Empty
+  /// before the first backward(), when they are still unknown. Every rank must call it, between two
+  /// steps.
   std::vector<std::vector<size_t>> settle_buckets() override;
 
   /// The wrapped module's, whole and replicated.
@@ -83,9 +86,9 @@ class DistributedDataParallelBase : public torch::nn::Module, public Placed {
   std::shared_ptr<torch::nn::Module> wrapped_module() const { return wrapped_; }
 
  protected:
-  /// Checks that all ranks hold the same parameters (shape and type) and gives them rank 0's
-  /// values. Throws Error before setup(), if nothing is trainable and for bucket_indices that are
-  /// another model's; c10::Error if ranks differ.
+  /// Checks that all ranks hold the same parameters (shape and type) and copies rank 0's values to
+  /// all. Throws Error before setup(), if nothing is trainable, and for another model's
+  /// bucket_indices. Throws c10::Error if ranks differ.
   DistributedDataParallelBase(std::shared_ptr<torch::nn::Module> module,
                               const DistributedDataParallelOptions& options);
 
@@ -140,7 +143,7 @@ class DistributedDataParallelImpl : public DistributedDataParallelBase {
   std::shared_ptr<M> module_;
 };
 
-/// Holds a DistributedDataParallelImpl as torch's module holders do:
+/// Holds a DistributedDataParallelImpl, like torch's module holders:
 ///   auto model = DistributedDataParallel(module);
 ///   model->forward(input), model->parameters(), model->train(), auto guard = model->no_sync();
 template <typename M>
@@ -157,7 +160,7 @@ class DistributedDataParallel : public torch::nn::ModuleHolder<DistributedDataPa
                                    const DistributedDataParallelOptions& options = {})
       : DistributedDataParallel(module.ptr(), options) {}
 
-  /// Like a shared_ptr's: a const holder still gives a module that can be trained.
+  /// Works like a shared_ptr's: a const holder still gives a trainable module.
   Impl* operator->() const { return this->impl_.get(); }
   Impl& operator*() const { return *this->impl_; }
 };

@@ -1,6 +1,7 @@
 #pragma once
-/// FullyShardedDataParallel: each rank keeps a share of every parameter, gradient and optimizer
-/// state; whole parameters are there only while the part of the model that they belong to computes.
+/// FullyShardedDataParallel trains models that are too large for one GPU. Each rank keeps a share
+/// of every parameter, gradient and optimizer state. Whole parameters exist only while their part
+/// of the model computes.
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
@@ -19,30 +20,33 @@
 
 namespace distributed_utils {
 
-/// Types of whole parameters and of gradients under way. Shards keep the parameters' own type, and
-/// so do the gradients and the state that the optimizer sees.
+/// Types of whole parameters and of gradients in transit. Shards, their gradients and the
+/// optimizer's state keep the parameters' own type.
 struct MixedPrecisionPolicy {
-  /// Gathered and computed in; empty: as stored. The caller converts the model's input.
+  /// Type of gathered parameters and of the computation. Empty: as stored. The caller converts the
+  /// model's input.
   std::optional<at::ScalarType> param_dtype = {};
-  /// Gradients are added up and travel in this; empty: as computed.
+  /// Type in which gradients travel and are added up. Empty: as computed.
   std::optional<at::ScalarType> reduce_dtype = {};
 };
 
 struct FullyShardedDataParallelOptions {
   Group group = {};  ///< whose ranks share the parameters; empty: the world
-  /// Hybrid sharding: ranks that hold the same shards, one of each sharding group. Gradients are
-  /// averaged over them as well. Empty: none.
+  /// For hybrid sharding: the ranks that hold the same shards, one from each sharding group.
+  /// Gradients are averaged over them too. Empty: none.
   Group replicate_group = {};
-  /// Parts of the model that are gathered and freed one by one, in the order of forward; what they
-  /// leave over is one more unit, whole from the beginning of forward to the end of backward().
+  /// Parts of the model to gather and free one by one, in the order of forward. All other
+  /// parameters form one more unit, which is whole from the beginning of forward to the end of
+  /// backward().
   std::vector<std::shared_ptr<Block>> units = {};
-  /// False: units stay whole from forward until their backward; fewer gathers for more memory.
+  /// False: units stay whole from forward until their backward. That saves gathers and costs
+  /// memory.
   bool reshard_after_forward = true;
   MixedPrecisionPolicy mp_policy = {};
   int forward_prefetch = 1;   ///< units that are gathered ahead in forward
   int backward_prefetch = 1;  ///< the same in backward()
-  /// The first rank's buffers go to all before each training forward, as DistributedDataParallel's
-  /// option of this name does.
+  /// Copy the first rank's buffers to all ranks before each training forward, like
+  /// DistributedDataParallel.
   bool broadcast_buffers = true;
 };
 
@@ -51,9 +55,9 @@ class Units;
 [[noreturn]] void fail_unknown_fsdp_output();
 }  // namespace detail
 
-/// While it lives, the wrapped module's parameters are whole on all ranks, in the type that they
-/// are computed in, and forwards without gradients make no collective. They are for reading: what
-/// is written into them is lost.
+/// While it lives, the wrapped module's parameters are whole on all ranks, in the type of the
+/// computation, and forwards without gradients make no collective. Only read them: changes are
+/// lost.
 class WholeParameters {
  public:
   explicit WholeParameters(std::shared_ptr<detail::Units> units);
@@ -65,40 +69,40 @@ class WholeParameters {
   std::shared_ptr<detail::Units> units_;
 };
 
-/// What does not depend on the wrapped module's type. A module whose parameters are this rank's
-/// shards, and whose buffers are the wrapped module's, all by the wrapped module's own names; the
-/// wrapped module itself is no child of it.
+/// The part that does not depend on the wrapped module's type. Its parameters are this rank's
+/// shards, and its buffers are the wrapped module's, under the wrapped module's names. The wrapped
+/// module is not its child.
 ///
-/// The algorithm is that of PyTorch's fully_shard (FSDP2): each parameter is cut along its first
-/// dimension as torch.chunk cuts; a unit is gathered before its forward, freed after it, gathered
-/// again for its backward, and its gradients are averaged and cut by one reduce-scatter, while
-/// other units compute. Whole parameters are gathered into the memory in which they are used, and
-/// large gradients travel from where they are. At most one reduce-scatter is under way.
+/// The algorithm is that of PyTorch's fully_shard (FSDP2). Each parameter is cut along its first
+/// dimension, like torch.chunk. A unit is gathered before its forward, freed after it, and gathered
+/// again for its backward. One reduce-scatter averages and cuts its gradients while other units
+/// compute. Parameters are gathered directly into the memory where they are used, and large
+/// gradients are sent in place. At most one reduce-scatter runs at a time.
 ///
-/// All ranks call forward() and backward() equally often, without gradients too, since each
-/// gathers; where they cannot, in evaluation say, summon_full_params() goes before. All ranks call
-/// the same units in the same order. A parameter of such a unit that backward() does not reach gets
-/// a gradient of zeros; one of a unit that forward() does not call gets none.
+/// All ranks must call forward() and backward() equally often, even without gradients, because each
+/// call gathers. Where they cannot, for example in evaluation, call summon_full_params() first. All
+/// ranks must call the same units in the same order. If backward() does not reach a parameter of a
+/// called unit, its gradient is zero. Parameters of units that forward() does not call get no
+/// gradient.
 ///
 /// A group of one rank communicates nothing: without replicas and param_dtype the shards are the
-/// module's own parameters. What modules keep alike themselves (self_synchronized.hpp) is not asked
-/// to: their gradients are averaged as all others.
+/// module's own parameters. Modules that could keep their own parameters equal
+/// (self_synchronized.hpp) are treated like all others.
 class FullyShardedDataParallelBase : public torch::nn::Module, public Placed {
  public:
   ~FullyShardedDataParallelBase() override;
 
   using NoSync = distributed_utils::NoSync;
-  /// While the returned object lives, backward() adds to local gradients without communication; the
-  /// first backward() of a forward after it averages what was added up. These gradients are whole
-  /// and belong to the module's parameters: they cost memory, and an optimizer's zero_grad() does
-  /// not see them.
+  /// While the returned object lives, backward() adds to local gradients without communication. The
+  /// first backward() after it averages the sums. These gradients are whole and belong to the
+  /// module's parameters. They cost memory, and an optimizer's zero_grad() does not see them.
   [[nodiscard]] NoSync no_sync() { return NoSync(synchronizes_); }
 
   /// Gathers all units; every rank calls it, between steps. See WholeParameters.
   [[nodiscard]] WholeParameters summon_full_params();
 
-  /// Starts to gather all units, so that the next forward() finds them there, or frees them all.
-  /// Every rank calls it, between steps.
+  /// unshard() starts to gather all units for the next forward(), reshard() frees them all. Every
+  /// rank must call it, between steps.
   void unshard();
   void reshard();
 
@@ -106,21 +110,21 @@ class FullyShardedDataParallelBase : public torch::nn::Module, public Placed {
   /// Returns the norm that it was, without waiting for the device. Every rank calls it.
   at::Tensor clip_grad_norm_(double max_norm);
 
-  /// Drops (or zeroes) the shards' gradients, and drops those that no_sync() has added up.
+  /// Drops (or zeroes) the shards' gradients, and drops the gradients that no_sync() has added up.
   void zero_grad(bool set_to_none = true) override;
 
-  /// The wrapped module's mode as well.
+  /// Sets the wrapped module's mode too.
   void train(bool on = true) override;
 
-  /// Throws Error: a module goes to its device and type before it is wrapped.
+  /// Throws Error. Move a module to its device and type before you wrap it.
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Device device, bool non_blocking = false) override;
 
-  /// The shards, where they lie in the whole model, and the buffers.
+  /// The shards with their places in the whole model, and the buffers.
   std::vector<Placement> placements() const override;
 
-  /// Frees whole parameters, be they gathered ahead or summoned: they are those of before.
+  /// Frees whole parameters, because loading makes them out of date.
   void pieces_were_loaded() override { reshard(); }
 
   std::shared_ptr<torch::nn::Module> wrapped_module() const { return wrapped_; }
@@ -132,7 +136,7 @@ class FullyShardedDataParallelBase : public torch::nn::Module, public Placed {
   FullyShardedDataParallelBase(std::shared_ptr<torch::nn::Module> module,
                                const FullyShardedDataParallelOptions& options);
 
-  /// A forward of the wrapped module, from its beginning to its end, whichever way it ends.
+  /// A forward of the wrapped module, from its beginning to its end, also if it throws.
   class ForwardPass {
    public:
     explicit ForwardPass(FullyShardedDataParallelBase& model);

@@ -1,7 +1,7 @@
 #pragma once
-/// GradScaler: fp16 keeps numbers from 6e-8 to 65504, and many gradients are smaller. The loss is
-/// multiplied before backward() and the gradients are divided after it; a factor that proves too
-/// large costs one step and is halved.
+/// GradScaler makes fp16 training possible. fp16 holds numbers from 6e-8 to 65504, but many
+/// gradients are smaller. So the scaler multiplies the loss before backward() and divides the
+/// gradients after it. If a factor is too large, it skips one step and halves the factor.
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
 
@@ -19,11 +19,11 @@ struct GradScalerOptions {
   double backoff_factor = 0.5;     ///< the scale times this after a skipped step
   int64_t growth_interval = 2000;  ///< good steps in a row, at least 1
   bool enabled = true;             ///< false: scale() and the others change nothing
-  /// Ranks that skip the same steps; empty: the world. unscale_() all-reduces one number among
+  /// The ranks that skip the same steps. Empty: the world. unscale_() all-reduces one number among
   /// them.
   Group group = {};
-  /// False spares that all-reduce. To be used where all ranks have the same gradients, as
-  /// DistributedDataParallel leaves them: an infinity on one rank is one in every average.
+  /// False saves that all-reduce. Use it where all ranks have the same gradients, as after
+  /// DistributedDataParallel: an infinity on one rank is in every average.
   bool agree = true;
 };
 

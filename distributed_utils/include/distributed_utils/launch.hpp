@@ -1,5 +1,6 @@
 #pragma once
-/// What a launcher tells a rank through environment variables.
+/// Reads what a launcher (torchrun, Slurm, Open MPI) tells a rank through environment variables:
+/// its rank, the world size, and where the ranks meet.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -28,9 +29,10 @@ std::optional<std::string> process_environment(const std::string& name);
 /// Reads, in this order: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 /// TORCHELASTIC_* (torchrun; docs.pytorch.org/docs/stable/elastic/run.html), SLURM_PROCID,
 /// SLURM_LOCALID, SLURM_STEP_* (only inside srun: slurm.schedmd.com/srun.html, OUTPUT ENVIRONMENT
-/// VARIABLES), OMPI_COMM_WORLD_* (Open MPI). Where Slurm or Open MPI name no master, it is the
-/// first node of the step, or this node if all ranks are on it, and the port is derived from the
-/// job id, so that two jobs on one node do not meet. Throws Error for what is missing or no number.
+/// VARIABLES), OMPI_COMM_WORLD_* (Open MPI). If Slurm or Open MPI name no master, it is the first
+/// node of the step, or this node if all ranks are on it. The port then follows from the job id, so
+/// two jobs on one node do not meet. Throws Error for a missing variable or one that is not a
+/// number.
 Launch read_launch(const Environment& environment = process_environment);
 
 /// The first host of a Slurm node list: "node[07-09,12],login" gives "node07".

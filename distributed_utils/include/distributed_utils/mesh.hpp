@@ -1,6 +1,6 @@
 #pragma once
-/// Ranks arranged along named dimensions, so that each kind of parallelism has its own groups: "tp"
-/// (tensor), "cp" (context), "dp" (data) and "pp" (pipeline).
+/// DeviceMesh arranges the ranks along named dimensions: "tp" (tensor), "cp" (context), "dp" (data)
+/// and "pp" (pipeline). Each kind of parallelism gets its own groups of ranks.
 ///
 /// Megatron's arrangement (Megatron-LM, megatron/core/parallel_state.py, class RankGenerator and
 /// generate_masked_orthogonal_rank_groups): `order` names the dimensions from the innermost to the
@@ -37,15 +37,15 @@ MeshSizes fitted(const MeshSizes& sizes, int world_size);
 std::vector<std::vector<int>> rank_groups(const MeshSizes& sizes, std::string_view order,
                                           std::string_view dims);
 
-/// The world as a mesh, and this rank's place in it. Where dims are asked for, they are as in
-/// rank_groups, which says what is an Error.
+/// The world as a mesh, and this rank's place in it. `dims` means the same as in rank_groups, and
+/// causes the same Errors.
 class DeviceMesh {
  public:
-  /// Every rank of the world calls it, with the same arguments and in the same order among other
-  /// calls that make groups. Makes the groups of all combinations of dimensions. One of a single
-  /// rank, or of all ranks, takes no connections of its own: the mesh holds one group of this rank
-  /// alone, and the world's. destroy_process_group() shuts all of them down. Throws Error before
-  /// setup(), as fitted() does and as rank_groups() does.
+  /// Every rank of the world must call it, with the same arguments and in the same order relative
+  /// to other calls that make groups. It makes the groups of all combinations of dimensions. Groups
+  /// of a single rank or of all ranks need no extra connections: the mesh shares one group of this
+  /// rank, and the world's group. destroy_process_group() shuts all of them down. Throws Error
+  /// before setup(), as fitted() does and as rank_groups() does.
   explicit DeviceMesh(const MeshSizes& sizes, std::string_view order = "tp-cp-dp-pp");
 
   /// This rank's group along dims.

@@ -1,9 +1,11 @@
 #pragma once
+/// NoSync: the object that no_sync() of a wrapped model returns, for gradient accumulation without
+/// communication.
 #include <utility>
 
 namespace distributed_utils {
 
-/// What no_sync() of a wrapped model returns: while it lives, backward() does not communicate.
+/// While it lives, backward() does not communicate.
 class NoSync {
  public:
   explicit NoSync(bool& flag) : flag_(flag), before_(std::exchange(flag, false)) {}

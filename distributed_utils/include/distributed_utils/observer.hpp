@@ -1,6 +1,6 @@
 #pragma once
-/// Lets a program watch what this library does: for a checker, a monitor or a profiler. Without an
-/// observer nothing is wrapped, and each of these calls costs one branch.
+/// Lets a program watch what this library does, for example a checker, a monitor or a profiler.
+/// Without an observer nothing is wrapped, and each of these calls costs one branch.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -50,8 +50,8 @@ class Observer {
   Observer& operator=(const Observer&) = delete;
   virtual ~Observer() = default;
 
-  /// What wraps each of the group's backends, so that all its calls come past the observer. A group
-  /// has two of them where CUDA tensors go to NCCL and others to Gloo.
+  /// Returns a function that wraps each of the group's backends, so that the observer sees all
+  /// calls. A group has two backends if CUDA tensors go to NCCL and others to Gloo.
   virtual std::function<BackendPtr(BackendPtr)> wrap_backends(const GroupDescription& group) = 0;
 
   /// setup() is called, and has not looked yet whether it can do what it is asked for.
@@ -70,8 +70,8 @@ class Observer {
   virtual void unit_event(const std::string& /*unit*/, UnitEvent /*event*/) {}
 };
 
-/// Whom this process tells, from now on. `find` is asked each time; it returns null while nobody
-/// watches. An observer outlives whatever it wrapped.
+/// Sets the observer of this process. `find` is called each time and returns null while nobody
+/// watches. An observer must outlive everything that it wrapped.
 void observe(Observer* (*find)());
 
 /// The observer of this process, or null.

@@ -1,6 +1,6 @@
 #pragma once
-/// The state of an optimizer by the names of the model's parameters, in place of LibTorch's own
-/// (Optimizer::save), which counts parameters and can be read by LibTorch alone.
+/// Saves the state of an optimizer under the names of the model's parameters. LibTorch's own
+/// Optimizer::save only counts parameters, and only LibTorch reads its files.
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 

@@ -1,7 +1,7 @@
 #pragma once
-/// Where the tensors of a model lie in the whole model. Everything a rank holds is a piece of
-/// something global: whoever saves, loads or judges a model asks this, and needs to know no
-/// wrapper.
+/// Placement tells which piece of a global tensor a rank holds. Code that saves, loads or checks a
+/// model asks for placements, so it needs no knowledge of DistributedDataParallel or other
+/// wrappers.
 #include <torch/nn/module.h>
 
 #include <cstdint>
@@ -26,21 +26,21 @@ class Placed {
  public:
   virtual ~Placed() = default;
 
-  /// Of all parameters and buffers, in the order of named_parameters(), by the names that they have
-  /// in a model that is not distributed.
+  /// Placements of all parameters and buffers, in the order of named_parameters(), with the names
+  /// of a model that is not distributed.
   virtual std::vector<Placement> placements() const = 0;
 
   /// The buckets in which gradients will travel (DistributedDataParallelOptions::bucket_indices),
   /// settled now; empty where there are none. Every rank calls it, between two steps.
   virtual std::vector<std::vector<size_t>> settle_buckets() { return {}; }
 
-  /// Something was loaded into the pieces: copies of them, whole ones say, are out of date. No
-  /// collective.
+  /// Called after something was loaded into the pieces, so copies of them are out of date. It makes
+  /// no collective.
   virtual void pieces_were_loaded() {}
 };
 
-/// The pieces of a module's parameters and buffers: those that it and its submodules say by being
-/// Placed; every other tensor is whole and replicated.
+/// The pieces of a module's parameters and buffers. The module and its submodules report them by
+/// being Placed. Every other tensor is whole and replicated.
 std::vector<Placement> placements(const torch::nn::Module& module);
 
 }  // namespace distributed_utils

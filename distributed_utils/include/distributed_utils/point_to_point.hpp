@@ -1,9 +1,9 @@
 #pragma once
 /// Messages from one rank of a group to another.
 ///
-/// Messages between two ranks arrive in the order in which they were sent. They have no tags: NCCL
-/// knows none, so a program that needs them on CPUs would get silent garbage on GPUs. The receiver
-/// gives a tensor of the shape and type that was sent; nothing checks that they agree.
+/// Messages between two ranks arrive in the order in which they were sent. They have no tags,
+/// because NCCL has none: a program that relies on tags on CPUs would get silent garbage on GPUs.
+/// The receiver must pass a tensor of the same shape and type as the sender. Nothing checks that.
 #include <ATen/core/Tensor.h>
 
 #include "distributed_utils/process_group.hpp"
@@ -12,9 +12,9 @@
 namespace distributed_utils {
 
 /// Sends the tensor, contiguous or not, to rank `destination` (counted within the group). Returns
-/// once the tensor may be changed, which may be only when the receiver has taken it: where two
-/// ranks send to each other and receive after that, both may wait for ever. Use send_async there.
-/// Throws Error for a rank outside the group and for this rank itself.
+/// once the tensor may change, possibly only after the receiver has taken it. If two ranks send to
+/// each other before they receive, both may wait forever. Use send_async there. Throws Error for a
+/// rank outside the group and for this rank itself.
 void send(const at::Tensor& tensor, int destination, const Group& group = {});
 [[nodiscard]] Work send_async(const at::Tensor& tensor, int destination, const Group& group = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Printing once instead of once per rank.
+/// print0 prints on rank 0 only, so that a line appears once instead of once per rank.
 #include <fmt/format.h>
 
 #include <string_view>

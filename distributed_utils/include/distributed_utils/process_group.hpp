@@ -1,5 +1,6 @@
 #pragma once
-/// The world of ranks, and groups within it.
+/// Process groups: the world of all ranks, and groups within it. A rank asks here for its number
+/// and for the number of ranks.
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <functional>
@@ -8,7 +9,7 @@
 
 namespace distributed_utils {
 
-/// A set of ranks that take part in collectives together. Where a function takes a Group, an empty
+/// A set of ranks that call collectives together. In every function that takes a Group, an empty
 /// one means the world.
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
@@ -34,15 +35,15 @@ int get_world_size(const Group& group = {});
 /// keeps the group until destroy_process_group().
 std::optional<Group> new_group(const std::vector<int>& ranks);
 
-/// Has `release` run once, at the beginning of the next destroy_process_group(). For whoever holds
-/// what the end of a group waits for: NCCL waits for CUDA graphs that hold its collectives. Throws
-/// Error before setup().
+/// Runs `release` once, at the beginning of the next destroy_process_group(). Use it to free what
+/// the end of a group waits for: NCCL waits for CUDA graphs that hold its collectives. Throws Error
+/// before setup().
 void before_destroy(std::function<void()> release);
 
-/// Shuts down all groups, the last one made first and the world at the end, and forgets them, so
-/// that setup() could be called again. All ranks call it, after their last collective. A Group that
-/// is still held is of no use any more: using it is an Error. Without a process group this does
-/// nothing. A program that never calls it still ends cleanly.
+/// Shuts down all groups, the newest first and the world last, and forgets them. After that,
+/// setup() may be called again. All ranks must call it, after their last collective. Using a Group
+/// that you still hold is then an Error. Without a process group this does nothing. A program that
+/// never calls it still ends cleanly.
 void destroy_process_group();
 
 }  // namespace distributed_utils

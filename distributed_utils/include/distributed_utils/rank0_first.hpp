@@ -1,6 +1,6 @@
 #pragma once
-/// Work that one rank of each node does before the others: preparing data in a folder of the node,
-/// say, which the others then find.
+/// rank0_first lets one rank of each node work before the others. Use it to prepare data in a
+/// folder of the node, which the other ranks then find.
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -14,15 +14,15 @@ namespace detail {
 void do_on_first_ranks_first(const std::function<void()>& work, const Group& group);
 }
 
-/// Does `work` on the lowest rank of the group on each node; when all of these have done it, on
-/// every other rank. Returns what `work` returned on this rank. If it throws on a first rank, no
-/// other rank begins; if it throws anywhere, all ranks throw the same Error, which names the lowest
-/// such rank. All ranks of the group call it; `work` makes no collective. Without a process group
-/// there is one rank, which just does it.
+/// Runs `work` on the lowest rank of the group on each node. When all of these are done, it runs
+/// `work` on every other rank. Returns what `work` returned on this rank. If it throws on a first
+/// rank, no other rank begins. If it throws anywhere, all ranks throw the same Error, which names
+/// the lowest such rank. All ranks of the group must call it, and `work` must make no collective.
+/// Without a process group the only rank just does the work.
 ///
-/// Ranks of one host name are of one node, unless two of them have the same local rank, as where
-/// several "nodes" are started on one machine. Others wait no longer than SetupOptions::timeout:
-/// set it higher for work that takes longer.
+/// Ranks with the same host name belong to one node, unless two of them have the same local rank.
+/// That happens if one machine runs several "nodes". Other ranks wait up to SetupOptions::timeout.
+/// Raise it for work that takes longer.
 template <class Work>
 auto rank0_first(Work&& work, const Group& group = {}) {
   using Result = std::invoke_result_t<Work&>;

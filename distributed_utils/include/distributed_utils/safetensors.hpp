@@ -13,10 +13,10 @@ namespace distributed_utils {
 /// Names to tensors, in the order of names.
 using StateDict = std::map<std::string, at::Tensor>;
 
-/// Writes a file that is either whole or not there: a temporary file beside it, fsync, rename,
-/// fsync of the folder. Tensors may lie on any device and need not be contiguous. `metadata` goes
-/// into the header's "__metadata__". Throws Error naming the file (no such folder, disk full, a
-/// type that safetensors does not know).
+/// Writes a file that is either complete or does not exist: it uses a temporary file next to it,
+/// fsync, rename, and fsync of the folder. Tensors may be on any device and need not be contiguous.
+/// `metadata` goes into the header's "__metadata__". Throws Error naming the file (no such folder,
+/// disk full, a type that safetensors does not know).
 void save_file(const StateDict& tensors, const std::filesystem::path& path,
                const std::map<std::string, std::string>& metadata = {});
 

@@ -1,5 +1,6 @@
 #pragma once
-/// Which samples of a dataset are this rank's.
+/// DistributedSampler decides which samples of a dataset this rank gets, so that the ranks share
+/// each epoch.
 #include <torch/data/samplers/base.h>
 
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace distributed_utils {
 struct DistributedSamplerOptions {
   bool shuffle = true;  ///< a new order every epoch, the same on all ranks before it is dealt out
   uint64_t seed = 0;    ///< the same on all ranks, or ranks will share samples and miss others
-  bool drop_last = false;  ///< drop the tail, so that ranks have equally many and none twice
-  /// Without drop_last: repeat samples from the start of the order, so that ranks have equally
-  /// many. False: ranks may differ by one sample and none counts twice, which exact evaluation
-  /// needs; training would hang, since ranks with a batch less leave the others waiting.
+  bool drop_last = false;  ///< drop the tail: all ranks get the same number, no sample twice
+  /// Without drop_last: repeat samples from the start of the order, so that all ranks have the same
+  /// number. False: ranks may differ by one sample, and no sample counts twice. Exact evaluation
+  /// needs that. Training would hang, because ranks with fewer batches leave the others waiting.
   bool pad = true;
   Group group = {};                      ///< whose ranks share the dataset; empty: the world
   std::optional<int> num_replicas = {};  ///< instead of the group's size; then rank is needed too
@@ -38,18 +39,17 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   /// outside num_replicas, and before setup() unless num_replicas and rank are given.
   explicit DistributedSampler(size_t dataset_size, const DistributedSamplerOptions& options = {});
 
-  /// To be called at the start of every epoch, with the same number on all ranks.
+  /// Call it at the start of every epoch, with the same number on all ranks.
   void set_epoch(uint64_t epoch);
 
-  /// Has the next pass, and only that one, begin after the first `samples` of the epoch's order:
-  /// those that all ranks together have taken (for each step, batch size times number of ranks).
-  /// What is left is dealt out as a whole epoch is, from there on: rank r takes samples + r,
-  /// samples + r + num_replicas, ..., and the tail is padded or dropped as the options say.
+  /// Lets the next pass, and only that one, begin after the first `samples` of the epoch's order.
+  /// These are the samples that all ranks together have taken: batch size times number of ranks for
+  /// each step. The rest is dealt out like a whole epoch: rank r takes samples + r, samples + r +
+  /// num_replicas, ..., and the options decide whether to pad or drop the tail.
   ///
-  /// With as many ranks as before these are exactly the samples that the pass would still have
-  /// dealt to this rank. With more or fewer ranks each sample that is left is dealt to one of them,
-  /// because the order depends on seed and epoch alone and its first `samples` are those that were
-  /// taken, however many ranks there were. (Python's DistributedSampler cannot do this; torchdata's
+  /// With the same number of ranks, these are exactly the remaining samples of this rank. With more
+  /// or fewer ranks, each remaining sample goes to exactly one of them, because the order depends
+  /// only on seed and epoch. (Python's DistributedSampler cannot do this; torchdata's
   /// StatefulDistributedSampler, torchdata/stateful_dataloader/sampler.py, skips the same samples,
   /// at the same number of ranks only.)
   void skip(size_t samples);

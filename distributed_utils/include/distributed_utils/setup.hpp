@@ -1,5 +1,6 @@
 #pragma once
-/// The start of a distributed program: who am I, how many are we, which device is mine.
+/// setup() starts a distributed program. It connects the ranks and tells each one its rank, the
+/// world size and its device.
 #include <c10/core/Device.h>
 
 #include <chrono>
@@ -18,9 +19,9 @@ struct SetupOptions {
   /// does not exist yet, on a file system that all ranks see) or "tcp://host:port". Empty: the
   /// environment variable INIT_METHOD, else env://.
   std::string init_method = {};
-  /// How long a rank waits for the others, at start and in every collective, before it gives up.
-  /// Empty: the environment variable SETUP_TIMEOUT, in seconds, else 2 minutes; Python's default of
-  /// 10 to 30 minutes is long for somebody who learns.
+  /// How long a rank waits for the others, at start and in every collective. Empty: the environment
+  /// variable SETUP_TIMEOUT, in seconds, else 2 minutes. Python's default of 10 to 30 minutes is
+  /// too long for learners.
   std::optional<std::chrono::milliseconds> timeout = {};
 };
 
@@ -32,13 +33,13 @@ struct World {
   c10::Device device;  ///< this rank's own
 };
 
-/// Joins the process group of all ranks and makes this rank's device the current one. Reads what
-/// torchrun, Slurm's srun or Open MPI's mpirun set in the environment; started by none of these,
-/// the program is a world of its own, of size 1. Touches no random generator: a program's --seed
-/// stays what it was. SIGPIPE is ignored from now on, unless the program handles it: a peer that
-/// has left is an error, as in Python, and not this rank's end. Throws Error if called twice, if
-/// the environment contradicts itself, if there is no device for this rank, or if ranks, which it
-/// names, do not come.
+/// Joins the process group of all ranks and makes this rank's device the current one. It reads the
+/// environment variables of torchrun, Slurm's srun or Open MPI's mpirun. Without a launcher the
+/// program is a world of size 1. It does not touch random generators, so a program's --seed keeps
+/// its meaning. From now on SIGPIPE is ignored, unless the program handles it: a peer that has left
+/// causes an error, as in Python, and does not end this rank. Throws Error if called twice, if the
+/// environment contradicts itself, if this rank has no device, or if ranks are missing. It names
+/// those ranks.
 World setup(const SetupOptions& options = {});
 
 }  // namespace distributed_utils

@@ -1,6 +1,6 @@
 #pragma once
-/// A model in a folder to which every rank adds the pieces that it holds, as placements() says, and
-/// from which any number of ranks, cut in any other way, takes its own.
+/// Saves a sharded model into a folder: every rank writes the pieces that it holds. Any number of
+/// ranks can load it again, also with other shards.
 ///
 ///   save_sharded_model(*model, output / "model-best");             // all ranks
 ///   ... in another run, at another number of ranks:
@@ -15,16 +15,16 @@
 ///   shard-<r>-optimizer-00001-of-00001.safetensors  the same of optimizer_state_dict()
 ///   manifest.json                                   sizes, SHA-256 and pieces, as in a checkpoint
 ///                                                   (see checkpoint.hpp), of step 0
-/// The files of the model are named and made as those of HuggingFaceStorageWriter(path,
-/// save_distributed=True) of PyTorch's distributed checkpoint (torch.distributed.checkpoint), so
-/// that its HuggingFaceStorageReader loads them, whole or as DTensors, and
-/// consolidate_safetensors_files makes one file of them: each file's __metadata__ has under
-/// "DCP_SHARDING_INFO" where in the whole tensor a piece begins. What Python has written so is
-/// loaded likewise; it has no manifest, so that only what the files' headers say can be checked.
+/// The model's files have the names and the format of PyTorch's distributed checkpoint
+/// (torch.distributed.checkpoint) with HuggingFaceStorageWriter(path, save_distributed=True).
+/// Python's HuggingFaceStorageReader loads them, whole or as DTensors, and
+/// consolidate_safetensors_files merges them into one file. Each file's __metadata__ tells under
+/// "DCP_SHARDING_INFO" where a piece begins in the whole tensor. Folders that Python wrote can be
+/// loaded too. They have no manifest, so only the files' headers can be checked.
 ///
-/// The folder is written under a hidden name beside its own, .<name>.tmp, and renamed at the end: a
-/// kill at any instant leaves what was there before, or all of what came. Ranks wait for each other
-/// no longer than SetupOptions::timeout: set it higher for models of tens of gigabytes.
+/// The folder is written under a hidden name next to it, .<name>.tmp, and renamed at the end. So a
+/// kill at any moment leaves either the old folder or the complete new one. Ranks wait for each
+/// other up to SetupOptions::timeout. Raise it for models of tens of gigabytes.
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
@@ -34,10 +34,10 @@
 
 namespace distributed_utils {
 
-/// Every rank of the group calls it, with a folder that all see; the folder above is made if need
-/// be. A folder that was saved before is replaced. If anything fails on any rank, all ranks throw
-/// the same Error, and what was there is as it was. Throws Error too if the pieces of a tensor
-/// overlap or are not all of it, and if the folder holds anything else.
+/// Every rank of the group must call it, with a folder that all ranks see. It creates the parent
+/// folder if needed, and replaces a folder that was saved before. If anything fails on any rank,
+/// all ranks throw the same Error, and the old folder is unchanged. It also throws Error if the
+/// pieces of a tensor overlap or leave gaps, and if the folder holds anything else.
 void save_sharded_model(const torch::nn::Module& model, const std::filesystem::path& folder,
                         const Group& group = {});
 
@@ -45,11 +45,11 @@ void save_sharded_model(const torch::nn::Module& model, const std::filesystem::p
 void save_sharded_model(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer,
                         const std::filesystem::path& folder, const Group& group = {});
 
-/// Copies into the model's parameters and buffers what was saved of them, however many ranks saved
-/// it. Every rank of the group calls it. Reads of the pieces only the elements that this rank
-/// needs, but all files once, one rank this and another that, to compare their hashes with the
-/// manifest. Throws Error on all ranks, and changes nothing, if a name is missing or unknown, if a
-/// shape or a type is another, if an element is in no file or in two, and if a file is damaged.
+/// Loads the model's parameters and buffers, no matter how many ranks saved them. Every rank of the
+/// group must call it. Each rank reads only the elements that it needs. Together the ranks also
+/// read every file once, to compare the hashes with the manifest. Throws Error on all ranks, and
+/// changes nothing, if a name is missing or unknown, if a shape or a type differs, if an element is
+/// in no file or in two, or if a file is damaged.
 void load_sharded_model(torch::nn::Module& model, const std::filesystem::path& folder,
                         const Group& group = {});
 
@@ -58,10 +58,10 @@ void load_sharded_model(torch::nn::Module& model, const std::filesystem::path& f
 void load_sharded_model(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
                         const std::filesystem::path& folder, const Group& group = {});
 
-/// Writes the whole model to one file, as save0() of a model that is not sharded does. Every rank
-/// of the group calls it; rank 0 writes. One tensor after the other is sent to rank 0, piece by
-/// piece, and none is kept. If anything fails, all ranks throw the same Error, and a file that was
-/// there is as it was.
+/// Writes the whole model to one file, like save0() of an unsharded model. Every rank of the group
+/// must call it, and rank 0 writes. The ranks send one tensor after the other to rank 0, piece by
+/// piece, and rank 0 keeps none. If anything fails, all ranks throw the same Error, and an existing
+/// file is unchanged.
 void save_full_model(const torch::nn::Module& model, const std::filesystem::path& file,
                      const Group& group = {});
 

@@ -1,5 +1,6 @@
 #pragma once
-/// Being told to stop: a signal that reaches any rank stops all of them after the same step.
+/// StopSignal stops a run cleanly: a signal that reaches any rank stops all ranks after the same
+/// step, so that they can save.
 #include <cstdint>
 #include <memory>
 
@@ -11,16 +12,16 @@ namespace distributed_utils {
 /// sends the first some time before a job's limit (sbatch --signal) and the second when the job is
 /// cancelled or must make room; torchrun passes SIGTERM on.
 ///
-/// Ranks are signalled at different moments, or not all of them. But all must stop after the same
-/// step, or those that go on wait in a collective for ever. So every step they reduce, with MAX,
-/// who was told. That all-reduce (of one number, on the CPU where the group can) runs beside the
-/// next step, whose end reads it: nobody waits for it, and the answer comes a step late. From a GPU
-/// it comes two steps late, because the host runs ahead of it.
+/// Ranks get the signal at different moments, or only some get it. But all must stop after the same
+/// step, or the others wait in a collective forever. So in every step the ranks reduce, with MAX,
+/// whether they got it. That all-reduce (of one number, on the CPU if the group can) runs during
+/// the next step, whose end reads the result. No rank waits for it, and the answer comes one step
+/// late. On a GPU it comes two steps late, because the host runs ahead.
 class StopSignal {
  public:
   /// group: empty: the world, or this rank alone without setup().
   explicit StopSignal(const Group& group = {});
-  /// Puts back what the signals did before.
+  /// Restores the former signal handlers.
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;

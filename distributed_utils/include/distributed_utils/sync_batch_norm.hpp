@@ -1,6 +1,6 @@
 #pragma once
-/// BatchNorm over the batches of all ranks: W ranks with B samples each compute what one rank with
-/// W * B does.
+/// SyncBatchNorm2d: batch normalisation over the batches of all ranks. W ranks with B samples each
+/// compute the same as one rank with W * B samples.
 #include <torch/nn/modules/batchnorm.h>
 
 #include <memory>

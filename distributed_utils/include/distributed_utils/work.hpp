@@ -1,4 +1,6 @@
 #pragma once
+/// Work: the handle that asynchronous collectives and messages return. Call wait() before you use
+/// the tensor.
 #include <ATen/core/Tensor.h>
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
@@ -6,25 +8,24 @@
 
 namespace distributed_utils {
 
-/// A collective or a message under way. The tensor it works on must not be touched before wait()
-/// returned.
+/// A running collective or message. Do not touch its tensor before wait() has returned.
 class Work {
  public:
   Work(c10::intrusive_ptr<c10d::Work> work, at::Tensor result, at::Tensor buffer)
       : work_(std::move(work)), result_(std::move(result)), buffer_(std::move(buffer)) {}
-  /// Moved only: two of a kind would wait twice, and over Gloo a message that is waited for twice
-  /// never comes.
+  /// It can be moved but not copied. Two copies would wait twice, and over Gloo the second wait for
+  /// a message never returns.
   Work(Work&&) noexcept = default;
   Work& operator=(Work&&) noexcept = default;
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
   ~Work() = default;
 
-  /// Returns when the result is there (on a GPU: when work queued after it will see it). Throws
-  /// what went wrong. Calling it again does nothing.
+  /// Returns when the result is ready. On a GPU it returns when later work will see the result.
+  /// Throws what went wrong. Calling it again does nothing.
   void wait();
 
-  /// True once the result is there. Over Gloo a message counts as under way until wait().
+  /// True once the result is ready. Over Gloo a message counts as running until wait().
   bool is_completed() const;
 
  private:

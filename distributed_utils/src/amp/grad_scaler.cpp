@@ -50,8 +50,8 @@ Gradients gradients_of(const torch::optim::Optimizer& optimizer) {
       if (!gradient.defined()) continue;
       if (gradient.scalar_type() == at::kHalf) {
         throw Error(
-            "GradScaler: a parameter's gradient is fp16, where dividing it by the scale loses what "
-            "the scale has kept. Fix: leave the parameters in fp32 and let autocast make fp16.");
+            "GradScaler: a parameter's gradient is fp16. Dividing it by the scale would lose what "
+            "the scale preserved. Fix: keep the parameters in fp32 and use autocast for fp16.");
       }
       const at::Tensor values = gradient.is_sparse() ? gradient._values() : gradient;
       result[{values.device(), values.scalar_type()}].push_back(values);
@@ -85,8 +85,8 @@ GradScaler::GradScaler(const GradScalerOptions& options) : options_(options) { c
 void GradScaler::check_has_scale(const char* caller) const {
   if (scale_.defined()) return;
   throw Error(
-      fmt::format("GradScaler: {} came before the first scale(). Fix: scaler.scale(loss).backward()"
-                  " comes first.",
+      fmt::format("GradScaler: {} came before the first scale(). Fix: call "
+                  "scaler.scale(loss).backward() first.",
                   caller));
 }
 
@@ -105,10 +105,10 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   check_has_scale("unscale_()");
   if (const auto look = looks_.find(&optimizer); look != looks_.end()) {
     throw Error(look->second.stage == Stage::unscaled
-                    ? "GradScaler: unscale_() was called on this optimizer since the last "
-                      "update(). Fix: call it once a step."
-                    : "GradScaler: unscale_() comes after step(). Fix: call it before, and "
-                      "update() at the step's end.");
+                    ? "GradScaler: unscale_() was called twice on this optimizer since the last "
+                      "update(). Fix: call it once per step."
+                    : "GradScaler: unscale_() was called after step(). Fix: call it before step(), "
+                      "and update() at the end.");
   }
   const Gradients gradients = gradients_of(optimizer);
   // The second number tells whether anybody has gradients: who has none waits for the others, too.
@@ -130,15 +130,15 @@ bool GradScaler::step(torch::optim::Optimizer& optimizer) {
   Look& look = looks_.at(&optimizer);
   if (look.stage == Stage::stepped) {
     throw Error(
-        "GradScaler: step() was called on this optimizer since the last update(). Fix: call "
-        "update() at the step's end.");
+        "GradScaler: step() was called twice on this optimizer since the last update(). Fix: call "
+        "update() at the end of each step.");
   }
   // One wait for the device, whatever is asked.
   const at::Tensor seen = at::stack({look.found_inf, look.looked}).cpu();
   if (seen[1].item<float>() == 0) {
     throw Error(
         "GradScaler: step(): no parameter of this optimizer has a gradient. Fix: call "
-        "scaler.scale(loss).backward() before.");
+        "scaler.scale(loss).backward() first.");
   }
   const bool is_good = seen[0].item<float>() == 0;
   if (is_good) optimizer.step();
@@ -175,8 +175,8 @@ at::Tensor GradScaler::found_inf(const torch::optim::Optimizer& optimizer) const
   const auto look = looks_.find(&optimizer);
   if (look != looks_.end()) return look->second.found_inf;
   throw Error(
-      "GradScaler: found_inf(): this optimizer's gradients were not looked at since the last "
-      "update(). Fix: call unscale_() before.");
+      "GradScaler: found_inf(): nobody has checked this optimizer's gradients since the last "
+      "update(). Fix: call unscale_() first.");
 }
 
 double GradScaler::get_scale() const {
@@ -203,10 +203,10 @@ void GradScaler::load_state_dict(const StateDict& state) {
   for (const char* name : kNames) {
     const auto found = state.find(name);
     if (found != state.end() && found->second.numel() == 1) continue;
-    throw Error(fmt::format(
-        "GradScaler: the state has no number '{}'. Was it saved by a scaler that is not enabled? "
-        "Fix: load what state_dict() of an enabled one gave.",
-        name));
+    throw Error(
+        fmt::format("GradScaler: the state has no number '{}'. Was the scaler that saved it "
+                    "disabled? Fix: load a state from state_dict() of an enabled scaler.",
+                    name));
   }
   GradScalerOptions loaded = options_;
   loaded.init_scale = state.at("scale").item<double>();

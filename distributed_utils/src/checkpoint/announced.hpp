@@ -1,5 +1,6 @@
 #pragma once
-/// What ranks tell each other before they write, so that of pieces that several hold one writes.
+/// The ranks tell each other which pieces they hold, so that only one rank writes a piece that
+/// several hold.
 #include <cstdint>
 #include <string>
 #include <vector>

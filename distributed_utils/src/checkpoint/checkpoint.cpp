@@ -33,14 +33,14 @@ T scalar(const detail::Manifest& manifest, const std::string& name, const char* 
   const auto found = manifest.scalars.find(name);
   if (found == manifest.scalars.end()) {
     throw Error(fmt::format(
-        "The checkpoint of step {} has no scalar '{}'. Mend: give it to save(), or resume from a "
+        "The checkpoint of step {} has no scalar '{}'. Fix: give it to save(), or resume from a "
         "checkpoint of this program.",
         manifest.step, name));
   }
   if (const T* value = std::get_if<T>(&found->second)) return *value;
   throw Error(
-      fmt::format("The scalar '{}' in the checkpoint of step {} is no {}. Mend: read it as "
-                  "the type that it was saved as.",
+      fmt::format("The scalar '{}' in the checkpoint of step {} is not a {}. Fix: read it with the "
+                  "type that it was saved with.",
                   name, manifest.step, type));
 }
 
@@ -91,7 +91,7 @@ void Checkpoint::restore(torch::nn::Module& model, torch::optim::Optimizer& opti
   std::function<void()> load_optimizer;
   detail::together(content.group, [&] {
     if (content.restored) {
-      throw Error("Checkpoint::restore: was called before. Mend: load the checkpoint again.");
+      throw Error("Checkpoint::restore: called a second time. Fix: load the checkpoint again.");
     }
     const auto file = content.folder / detail::kModelFile;
     load_model =

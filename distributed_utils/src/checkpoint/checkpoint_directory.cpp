@@ -25,7 +25,7 @@ constexpr std::string_view kHiddenSuffix = ".tmp";
   throw Error(fmt::format("{}: cannot {} it: {}.", path.string(), doing, error.message()));
 }
 
-/// nullopt for what is no checkpoint's name.
+/// nullopt for what is not a checkpoint's name.
 std::optional<int64_t> step_of(const std::string& name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   int64_t step = 0;
@@ -72,16 +72,16 @@ void begin_checkpoint(const fs::path& directory, int64_t step, bool create) {
   if (create) fs::create_directories(directory, error);
   if (error) fail(directory, "make", error);
   if (!fs::exists(directory, error)) {
-    throw Error(fmt::format(
-        "{}: is gone, with the checkpoints that were in it. Mend: bring it back (is its "
-        "file system still mounted?), or save elsewhere.",
-        directory.string()));
+    throw Error(
+        fmt::format("{}: has disappeared, with the checkpoints in it. Fix: bring it back (is its "
+                    "file system still mounted?), or save elsewhere.",
+                    directory.string()));
   }
   const auto steps = checkpoint_steps(directory);
   if (!steps.empty() && steps.back() > step) {
     throw Error(
-        fmt::format("{}: it holds {}, which is later than step {} that is to be saved. Mend: "
-                    "resume from it, remove it, or save elsewhere.",
+        fmt::format("{}: it holds {}, which is later than step {}. Fix: resume from it, remove it, "
+                    "or save elsewhere.",
                     directory.string(), checkpoint_name(steps.back()), step));
   }
   for (const auto& name : names_in(directory)) {

@@ -24,7 +24,7 @@ uint64_t size_of(const fs::path& file, const std::string& content = {}) {
   std::error_code error;
   const auto status = fs::status(file, error);
   if (status.type() == fs::file_type::not_found) fail_at(file, "is missing" + content);
-  if (!fs::is_regular_file(status)) fail_at(file, "is no regular file");
+  if (!fs::is_regular_file(status)) fail_at(file, "is not a regular file");
   const uint64_t size = fs::file_size(file, error);
   if (error) fail_at(file, "cannot be read: " + error.message());
   return size;
@@ -99,7 +99,7 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
     if (fs::file_size(folder / file.name, error) == file.size && !error) continue;
     fail_at(
         folder / file.name,
-        "was written, but rank 0 does not see it. Mend: save to a directory on a file system that "
+        "was written, but rank 0 does not see it. Fix: save to a directory on a file system that "
         "all ranks see");
   }
   const std::string text = to_text(manifest);
@@ -130,15 +130,16 @@ void check_file(const fs::path& folder, const FileEntry& file) {
   const fs::path path = folder / file.name;
   const uint64_t size = size_of(path, parts_in(file));
   if (size != file.size) {
-    fail_at(path, fmt::format("has {} bytes, {} were saved: it {}{}", size, file.size,
-                              size < file.size ? "is truncated" : "has something behind its end",
+    fail_at(path, fmt::format("has {} bytes, but {} were saved: it {}{}", size, file.size,
+                              size < file.size ? "is truncated" : "has extra bytes at the end",
                               parts_in(file)));
   }
   Sha256 hash;
   read(path, [&](const char* data, size_t piece) { hash.update(data, piece); });
   if (hash.hex() != file.sha256) {
-    fail_at(path, "is damaged or another checkpoint's: its SHA-256 is not that of what was saved" +
-                      parts_in(file));
+    fail_at(path,
+            "is damaged or belongs to another checkpoint: its SHA-256 differs from the saved one" +
+                parts_in(file));
   }
 }
 
@@ -152,7 +153,7 @@ StateDict read_tensors(const fs::path& folder, const Manifest& manifest, const s
   for (const auto& tensor : entry_of(folder, manifest, name).tensors) {
     if (tensor.local_shape == tensor.global_shape) continue;
     fail_at(folder / name,
-            fmt::format("holds only a part of '{}', where the whole tensor belongs", tensor.name));
+            fmt::format("holds only a part of '{}', but the whole tensor is needed", tensor.name));
   }
   return load_file(folder / name);
 }

@@ -26,14 +26,15 @@ std::string advice(const fs::path& directory, int64_t damaged) {
     if (step >= damaged) continue;
     try {
       detail::check_all(directory / checkpoint_name(step));
-      return fmt::format("Mend: remove {}; {} is good, and the run can be resumed from it.",
+      return fmt::format("Fix: remove {}; {} is good, and the run can resume from it.",
                          checkpoint_name(damaged), checkpoint_name(step));
     } catch (const Error&) {  // then an older one
       continue;
     }
   }
-  return fmt::format("Mend: remove {} and start anew; no older checkpoint there is good.",
-                     checkpoint_name(damaged));
+  return fmt::format(
+      "Fix: remove {} and start from the beginning; no older checkpoint there is good.",
+      checkpoint_name(damaged));
 }
 
 /// The step asked for, or the newest; nullopt if there is none.
@@ -83,7 +84,7 @@ RankTensors read_rank(const fs::path& folder, const detail::Manifest& manifest, 
 void check_as_rank_0(const fs::path& folder, const detail::Manifest& manifest,
                      const std::string& hash, const std::vector<std::string>& files) {
   if (manifest.sha256 != hash) {
-    throw Error(fmt::format("{}: is not the manifest that rank 0 has read.",
+    throw Error(fmt::format("{}: differs from the manifest that rank 0 read.",
                             (folder / detail::kManifestFile).string()));
   }
   for (const auto& file : manifest.files) {
@@ -145,10 +146,10 @@ Checkpoint Checkpoints::read(const std::optional<int64_t>& step) {
       load();
     } catch (const Error& error) {
       if (rank == 0) throw;
-      throw Error(fmt::format(
-          "{} Rank 0 has found this checkpoint whole. Mend: use a directory on a file system that "
-          "all ranks see.",
-          error.what()));
+      throw Error(
+          fmt::format("{} Rank 0 found this checkpoint complete. Fix: use a directory on a file "
+                      "system that all ranks see.",
+                      error.what()));
     }
     return std::string();
   });

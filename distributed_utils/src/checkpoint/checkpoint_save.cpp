@@ -31,10 +31,10 @@ StateDict rank_tensors(const torch::nn::Module& model, const StateDict& rank_sta
 void check_steps(const std::vector<int64_t>& steps) {
   for (size_t rank = 1; rank < steps.size(); ++rank) {
     if (steps[rank] == steps[0]) continue;
-    throw Error(fmt::format(
-        "Checkpoints::save: rank 0 saves step {}, but rank {} saves step {}. Mend: call "
-        "it on all ranks after the same step.",
-        steps[0], rank, steps[rank]));
+    throw Error(
+        fmt::format("Checkpoints::save: rank 0 saves step {}, but rank {} saves step {}. Fix: call "
+                    "it on all ranks after the same step.",
+                    steps[0], rank, steps[rank]));
   }
 }
 
@@ -72,8 +72,8 @@ void check_whole(const std::filesystem::path& folder, const std::vector<FileEntr
 Checkpoints::Checkpoints(std::filesystem::path directory, const CheckpointOptions& options)
     : directory_(std::move(directory)), options_(options) {
   if (options.keep < 1) {
-    throw Error(
-        fmt::format("Checkpoints: keep {}, which would keep none. Mend: 1 or more.", options.keep));
+    throw Error(fmt::format(
+        "Checkpoints: keep is {}, which would keep none. Fix: set it to 1 or more.", options.keep));
   }
 }
 

@@ -35,7 +35,7 @@ void check_within(const fs::path& file, const TensorEntry& part) {
              part.local_shape[i] <= part.global_shape[i] - part.offset[i];
   }
   if (within) return;
-  fail_at(file, fmt::format("its piece of '{}', of shape [{}] from [{}] on, lies outside the whole "
+  fail_at(file, fmt::format("its piece of '{}', of shape [{}] from [{}] on, is outside the whole "
                             "tensor, which is [{}]. Fix: save the model again",
                             part.name, fmt::join(part.local_shape, ", "),
                             fmt::join(part.offset, ", "), fmt::join(part.global_shape, ", ")));
@@ -60,8 +60,8 @@ void check_apart(const fs::path& folder, Parts& parts) {
     for (size_t k = i + 1; k < parts.size() && begin(parts[k]) < end; ++k) {
       if (!overlap(*parts[i], *parts[k])) continue;
       fail_at(folder / parts[k]->file,
-              fmt::format("it holds elements of '{}' that {} holds too. Fix: remove what another "
-                          "save has left in the folder, or save the model again",
+              fmt::format("it holds elements of '{}' that {} holds too. Fix: remove files of "
+                          "another save from the folder, or save the model again",
                           parts[k]->name, parts[i]->file));
     }
   }
@@ -75,7 +75,7 @@ void check_tensor(const fs::path& folder, Parts parts) {
     if (part->global_shape != first.global_shape || part->dtype != first.dtype) {
       fail_at(file,
               fmt::format("it holds a piece of '{}' as {} [{}], but {} as {} [{}]. Fix: remove "
-                          "what another save has left in the folder, or save the model again",
+                          "files of another save from the folder, or save the model again",
                           part->name, part->dtype, fmt::join(part->global_shape, ", "), first.file,
                           first.dtype, fmt::join(first.global_shape, ", ")));
     }
@@ -91,10 +91,10 @@ void check_tensor(const fs::path& folder, Parts parts) {
   // Pieces that lie within the tensor and apart from each other are all of it if they are as many.
   if (held == all) return;
   fail_at(file,
-          fmt::format("it holds a piece of '{}', of which no file in the folder holds {} of the "
-                      "{} elements. Fix: bring back the file that is missing, or save the model "
-                      "again, on all ranks",
-                      first.name, all - held, all));
+          fmt::format(
+              "it holds a piece of '{}', but no file in the folder holds {} of its {} elements. "
+              "Fix: bring back the missing file, or save the model again, on all ranks",
+              first.name, all - held, all));
 }
 
 }  // namespace

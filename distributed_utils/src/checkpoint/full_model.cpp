@@ -70,7 +70,7 @@ Plan make_plan(const std::vector<Placement>& pieces, const fs::path& file, const
 }
 
 /// Writes on rank 0. Once something has failed there it writes no more, but goes on taking what
-/// others send, so that nobody waits for ever.
+/// others send, so that nobody waits forever.
 class FullFile {
  public:
   FullFile(const fs::path& path, const Plan& plan) : file_(path) {

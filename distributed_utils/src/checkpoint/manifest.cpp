@@ -83,7 +83,7 @@ std::vector<FileEntry> files_from(const json& from) {
 
 Manifest manifest_from(const json& from, const std::filesystem::path& file) {
   if (from.at("format") != kFormat) {
-    fail_at(file, fmt::format("has format {}, this version reads format {}. Mend: load it with the "
+    fail_at(file, fmt::format("has format {}, this version reads format {}. Fix: load it with the "
                               "version of distributed_utils that wrote it",
                               from.at("format").dump(), kFormat));
   }
@@ -104,11 +104,11 @@ std::string checked_hash(std::string_view text, const std::filesystem::path& fil
   const size_t tail = kBeforeHash.size() + kHashSize + kAfterHash.size();
   if (text.size() < tail || !text.ends_with(kAfterHash) ||
       text.substr(text.size() - tail, kBeforeHash.size()) != kBeforeHash) {
-    fail_at(file, "is truncated or damaged: it does not end as a manifest does");
+    fail_at(file, "is truncated or damaged: the end of the manifest is missing");
   }
   const auto hash = text.substr(text.size() - kAfterHash.size() - kHashSize, kHashSize);
   if (sha256(text.substr(0, text.size() - tail)) != hash) {
-    fail_at(file, "is damaged: its contents do not fit its own SHA-256");
+    fail_at(file, "is damaged: its contents do not match its own SHA-256");
   }
   return std::string(hash);
 }
@@ -137,7 +137,7 @@ Manifest manifest_from_text(std::string_view text, const std::filesystem::path& 
     manifest.sha256 = hash;
     return manifest;
   } catch (const json::exception& error) {
-    fail_at(file, fmt::format("is no manifest of a checkpoint: {}", error.what()));
+    fail_at(file, fmt::format("is not a manifest of a checkpoint: {}", error.what()));
   }
 }
 

@@ -37,10 +37,10 @@ std::vector<Placement> parameters_of(const Optimizer& optimizer, const torch::nn
     for (const auto& tensor : group.params()) {
       const auto found = known.find(tensor.unsafeGetTensorImpl());
       if (found == known.end()) {
-        throw Error(fmt::format(
-            "The optimizer has a parameter of shape {} that the model does not have. Mend: give "
-            "the model whose parameters the optimizer was made with.",
-            c10::str(tensor.sizes())));
+        throw Error(
+            fmt::format("The optimizer has a parameter of shape {} that the model does not have. "
+                        "Fix: pass the model that the optimizer was made for.",
+                        c10::str(tensor.sizes())));
       }
       result.push_back(found->second);
     }
@@ -66,8 +66,8 @@ Fields fields_of(const torch::optim::OptimizerParamState& state) {
     return {{"momentum_buffer", sgd->momentum_buffer()}};
   }
   throw Error(
-      "The optimizer's state cannot be saved: it is of none of torch::optim's Adam, AdamW and SGD. "
-      "Mend: use one of these, or a class derived from one.");
+      "Cannot save the optimizer's state: it is not an Adam, AdamW or SGD of torch::optim. Fix: "
+      "use one of these, or a class derived from one.");
 }
 
 template <typename State>
@@ -107,10 +107,10 @@ Kind kind_of(const Optimizer& optimizer) {
 }
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(fmt::format(
-      "The saved state of the optimizer does not fit: {}. Mend: resume with the optimizer, model "
-      "and configuration that it was saved from.",
-      what));
+  throw Error(
+      fmt::format("The saved optimizer state does not fit: {}. Fix: resume with the optimizer, "
+                  "model and configuration that saved it.",
+                  what));
 }
 
 void check(const Kind& kind, const std::string& name, const Fields& fields) {
@@ -121,7 +121,7 @@ void check(const Kind& kind, const std::string& name, const Fields& fields) {
   }
   for (const auto& field : kind.optional) known += fields.count(field);
   if (known != fields.size()) {
-    refuse(fmt::format("'{}' has other values than this kind of optimizer keeps", name));
+    refuse(fmt::format("'{}' has values that this kind of optimizer does not keep", name));
   }
 }
 
@@ -214,7 +214,7 @@ std::function<void()> detail::prepare_load(Optimizer& optimizer, const torch::nn
     saved.parameters.erase(found);
   }
   if (!saved.parameters.empty()) {
-    refuse(fmt::format("it has '{}', which is no parameter of the optimizer",
+    refuse(fmt::format("it has '{}', which is not a parameter of the optimizer",
                        saved.parameters.begin()->first));
   }
   const size_t groups = optimizer.param_groups().size();

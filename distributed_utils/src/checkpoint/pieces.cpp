@@ -61,7 +61,7 @@ void check_global_shape(const Placement& piece, at::IntArrayRef shape,
                         const std::filesystem::path& path) {
   if (shape == piece.global_shape) return;
   fail_at(path,
-          fmt::format("'{}' has shape {}, the model's has {}. Mend: use the configuration it "
+          fmt::format("'{}' has shape {}, the model's has {}. Fix: use the configuration it "
                       "was trained with",
                       piece.name, c10::str(shape), c10::str(at::IntArrayRef(piece.global_shape))));
 }

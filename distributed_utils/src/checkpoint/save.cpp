@@ -45,7 +45,7 @@ std::function<void()> detail::prepare_load(torch::nn::Module& module, StateDict 
     const auto found = from.find(piece.name);
     if (found == from.end()) {
       throw Error(
-          fmt::format("{}: '{}' is not in it, but the model has it. Mend: load a file that was "
+          fmt::format("{}: '{}' is not in it, but the model has it. Fix: load a file that was "
                       "saved from the same model and configuration.",
                       path.string(), piece.name));
     }
@@ -54,7 +54,7 @@ std::function<void()> detail::prepare_load(torch::nn::Module& module, StateDict 
   }
   if (!from.empty()) {
     throw Error(
-        fmt::format("{}: it holds '{}', which the model does not have. Mend: load a file that "
+        fmt::format("{}: it holds '{}', which the model does not have. Fix: load a file that "
                     "was saved from the same model and configuration.",
                     path.string(), from.begin()->first));
   }

@@ -71,7 +71,7 @@ SavedTensors::SavedTensors(std::filesystem::path folder, const std::vector<FileE
       const bool other = !global.parts.empty() && global.shape != part.global_shape;
       if (other || whole_.contains(part.name)) {
         fail_at(folder_ / kManifestFile,
-                fmt::format("says two things about the shape of '{}'", part.name));
+                fmt::format("contradicts itself about the shape of '{}'", part.name));
       }
       global.shape = part.global_shape;
       global.dtype = part.dtype;
@@ -130,10 +130,10 @@ at::Tensor SavedTensors::assemble(const std::string& name, const Global& global,
   }
   const int64_t missing = seen.numel() - seen.sum().item<int64_t>();
   if (missing > 0) {
-    fail_at(folder_ / kManifestFile,
-            fmt::format("'{}' is not whole: no file holds {} of the {} elements that were to be "
-                        "read, from [{}] on",
-                        name, missing, seen.numel(), fmt::join(offset, ", ")));
+    fail_at(
+        folder_ / kManifestFile,
+        fmt::format("'{}' is incomplete: no file holds {} of the {} elements to read, from [{}] on",
+                    name, missing, seen.numel(), fmt::join(offset, ", ")));
   }
   return result;
 }

@@ -27,7 +27,7 @@ class SavedTensors {
   /// Of all tensors.
   std::set<std::string> names() const;
 
-  /// Whether it holds a tensor of this name, and of which global shape.
+  /// Whether it holds a tensor of this name, and with what global shape.
   const std::vector<int64_t>* shape_of(const std::string& name) const;
 
   /// safetensors' name of the type of a tensor that it holds.
@@ -63,7 +63,7 @@ class SavedTensors {
 /// The file of the parts that this rank wrote: "model-2.safetensors" of "model.safetensors".
 std::string part_file(const std::string& file, int rank);
 
-/// Those of a checkpoint's files that hold parts of what belongs into `file`.
+/// Those of a checkpoint's files that hold parts of what belongs in `file`.
 std::vector<FileEntry> part_files(const Manifest& manifest, const std::string& file);
 
 /// What a rank needs for the pieces that it holds. A tensor that is not saved is left out, and one

@@ -61,7 +61,7 @@ TensorEntry entry_of(const fs::path& path, const TensorHead& head,
         offset[i] >= 0 && !__builtin_add_overflow(head.shape[i], offset[i], &entry.global_shape[i]);
   }
   if (!fits) {
-    fail_at(path, fmt::format("its DCP_SHARDING_INFO lets '{}', of shape [{}], begin at [{}]",
+    fail_at(path, fmt::format("its DCP_SHARDING_INFO says that '{}', of shape [{}], begins at [{}]",
                               head.name, fmt::join(head.shape, ", "), fmt::join(offset, ", ")));
   }
   return entry;
@@ -94,7 +94,7 @@ std::vector<std::string> shards_in(const fs::path& folder) {
     fail_at(folder, "is missing. Fix: name the folder that save_sharded_model wrote");
   }
   if (!fs::is_directory(status)) {
-    fail_at(folder, "is no folder. Fix: load(model, file) loads a file that holds a whole model");
+    fail_at(folder, "is not a folder. Fix: load(model, file) loads a file with a whole model");
   }
   std::vector<std::string> names;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -110,7 +110,7 @@ std::vector<std::string> shards_in(const fs::path& folder) {
 FileEntry read_shard_head(const fs::path& folder, const std::string& name) {
   const fs::path path = folder / name;
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) fail_at(path, "is no regular file");
+  if (!fs::is_regular_file(path, error)) fail_at(path, "is not a regular file");
   const SafetensorsFile file(path);
   const auto offsets = offsets_in(path, file);
   FileEntry result = {
@@ -157,16 +157,15 @@ void begin_shards(const fs::path& folder) {
   std::error_code error;
   const auto status = fs::status(folder, error);
   if (fs::exists(status) && !fs::is_directory(status)) {
-    fail_at(folder, "is there already and is no folder. Fix: remove it, or save elsewhere");
+    fail_at(folder, "exists and is not a folder. Fix: remove it, or save elsewhere");
   }
   error.clear();
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     if (may_be_replaced(*entry)) continue;
-    fail_at(folder,
-            fmt::format("saving would remove '{}', which is no part of a sharded model. Fix: "
-                        "save to a folder of its own",
-                        entry->path().filename().string()));
+    fail_at(folder, fmt::format("saving would remove '{}', which does not belong to a sharded "
+                                "model. Fix: save to another folder",
+                                entry->path().filename().string()));
   }
   const fs::path temporary = temporary_of(folder);
   fs::remove_all(temporary, error);  // what a killed run has left

@@ -20,7 +20,8 @@ bool is_optimizer_shard(const std::string& name);
 /// A header's "__metadata__", in which DCP finds where the pieces begin.
 std::map<std::string, std::string> sharding_metadata(const std::vector<Placement>& pieces);
 
-/// The folder's files of tensors, in the order of their names. Throws Error for what is no folder.
+/// The folder's files of tensors, in the order of their names. Throws Error for what is not a
+/// folder.
 std::vector<std::string> shards_in(const std::filesystem::path& folder);
 
 /// What a file's header says that it holds; a piece's global_shape is what is known of it, up to

@@ -25,8 +25,8 @@ void write_shard(const fs::path& folder, const std::string& name,
   if (pieces.empty()) return;
   if (!fs::is_directory(folder)) {
     detail::fail_at(folder,
-                    "rank 0 has made this folder, but this rank does not see it. Fix: give all "
-                    "ranks the same folder, on a file system that all see");
+                    "rank 0 made this folder, but this rank does not see it. Fix: give all ranks "
+                    "the same folder, on a file system that all ranks see");
   }
   files.push_back(detail::write_tensors(folder, name, pieces, detail::sharding_metadata(pieces)));
 }

@@ -74,7 +74,7 @@ std::string check_share(const fs::path& folder, const Found& found,
   return detail::to_text(files);
 }
 
-/// What all files hold, each of which one rank has checked.
+/// What all files hold. One rank has checked each file.
 std::vector<FileEntry> checked_files(const fs::path& folder, const Group& group) {
   const int rank = get_rank(group);
   const auto texts = detail::together(group, [&] {
@@ -90,7 +90,7 @@ std::vector<FileEntry> checked_files(const fs::path& folder, const Group& group)
       const auto manifest = detail::read_any_manifest(folder);
       if (manifest.sha256 != found.manifest) {
         detail::fail_at(folder,
-                        "its manifest.json is not the one that rank 0 reads. Fix: use a "
+                        "its manifest.json differs from the one that rank 0 reads. Fix: use a "
                         "folder on a file system that all ranks see");
       }
       files = manifest.files;
@@ -112,8 +112,8 @@ SavedTensors saved_in(const fs::path& folder, const std::vector<FileEntry>& file
   }
   if (optimizer && chosen.empty()) {
     detail::fail_at(folder,
-                    "holds no optimizer's state. Fix: load_sharded_model(model, folder), or "
-                    "save with save_sharded_model(model, optimizer, folder)");
+                    "holds no optimizer state. Fix: load_sharded_model(model, folder), or save "
+                    "with save_sharded_model(model, optimizer, folder)");
   }
   detail::infer_global_shapes(chosen);
   detail::check_cover(folder, chosen);
@@ -127,8 +127,8 @@ void check_type(const fs::path& folder, const SavedTensors& saved, const std::st
   const at::ScalarType saved_type = detail::scalar_type(folder, type);
   if (saved_type == piece.scalar_type()) return;
   detail::fail_at(folder,
-                  fmt::format("'{}' was saved as {}, the model has it as {}. Fix: convert the "
-                              "model to {} before it is loaded, and back after that",
+                  fmt::format("'{}' was saved as {}, but the model has it as {}. Fix: convert the "
+                              "model to {} before loading, and back afterwards",
                               name, c10::toString(saved_type), c10::toString(piece.scalar_type()),
                               c10::toString(saved_type)));
 }
@@ -141,10 +141,10 @@ void check_pieces(const fs::path& folder, const SavedTensors& saved,
     if (*shape != piece.global_shape) {
       detail::fail_at(
           folder,
-          fmt::format("'{}' has shape [{}] in its files, the model's has [{}]. Fix: use the "
-                      "configuration it was trained with, or bring back the file of its "
-                      "last rows, if that is missing",
-                      piece.name, fmt::join(*shape, ", "), fmt::join(piece.global_shape, ", ")));
+          fmt::format(
+              "'{}' has shape [{}] in its files, but [{}] in the model. Fix: use the configuration "
+              "it was trained with, or bring back the file of its last rows, if that is missing",
+              piece.name, fmt::join(*shape, ", "), fmt::join(piece.global_shape, ", ")));
     }
     check_type(folder, saved, piece.name, piece.tensor);
   }

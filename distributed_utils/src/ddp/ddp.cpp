@@ -181,12 +181,12 @@ bool DistributedDataParallelBase::needs_outputs() const {
 }
 
 void DistributedDataParallelBase::register_comm_hook(CommHook hook) {
-  if (!hook) throw Error("register_comm_hook: the hook is empty. Mend: give a function.");
+  if (!hook) throw Error("register_comm_hook: the hook is empty. Fix: give a function.");
   if (state_->has_hook) {
-    throw Error("register_comm_hook: this model has one already. Mend: register one hook, once.");
+    throw Error("register_comm_hook: this model already has a hook. Fix: register one hook, once.");
   }
   if (state_->has_begun) {
-    throw Error("register_comm_hook: training has begun. Mend: call it before the first forward.");
+    throw Error("register_comm_hook: training has begun. Fix: call it before the first forward.");
   }
   state_->has_hook = true;
   if (state_->reducer) state_->reducer->set_hook(std::move(hook));
@@ -226,8 +226,9 @@ std::vector<Placement> DistributedDataParallelBase::placements() const {
 namespace detail {
 void fail_unknown_output() {
   throw Error(
-      "DistributedDataParallel: find_unused_parameters must look into what forward returned. Mend: "
-      "overload collect_tensors for its type, or return tensors, vectors, maps, pairs or tuples.");
+      "DistributedDataParallel: find_unused_parameters cannot find tensors in what forward "
+      "returned. Fix: overload collect_tensors for its type, or return tensors, vectors, maps, "
+      "pairs or tuples.");
 }
 }  // namespace detail
 

@@ -33,8 +33,8 @@ void check_buckets(const Buckets& buckets, size_t parameters) {
   }
   if (valid && count == parameters) return;
   throw Error(
-      fmt::format("DistributedDataParallel: bucket_indices do not name each of the {} trainable "
-                  "parameters once. Mend: give those of a run of the same model, or none.",
+      fmt::format("DistributedDataParallel: bucket_indices must name each of the {} trainable "
+                  "parameters once. Fix: pass those of a run of the same model, or none.",
                   parameters));
 }
 

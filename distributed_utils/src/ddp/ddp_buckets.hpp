@@ -1,6 +1,6 @@
 #pragma once
-/// Which parameters travel together. Users know them as indices into all trainable parameters, the
-/// reducer into those that it averages.
+/// Decides which parameters travel together. Users know them as indices into all trainable
+/// parameters, the reducer into those that it averages.
 #include <ATen/core/Tensor.h>
 
 #include <vector>

@@ -33,8 +33,8 @@ at::Tensor in_order_of_memory(const at::Tensor& gradient, const at::Tensor& view
   return made.as_strided({made.numel()}, {1});
 }
 
-/// A part of `flat`, laid out as `like`. In autograd's eyes it is no view: Optimizer::zero_grad of
-/// LibTorch would refuse one.
+/// A part of `flat`, laid out as `like`. In autograd's eyes it is not a view: Optimizer::zero_grad
+/// of LibTorch would refuse one.
 at::Tensor part_of(const at::Tensor& flat, int64_t offset, const at::Tensor& like) {
   const at::AutoDispatchBelowADInplaceOrView raw;
   return flat.as_strided(like.sizes(), like.strides(), offset);
@@ -177,14 +177,14 @@ void InPlaceReducer::listen() {
   }
 }
 
-// c10d finds the bucket's view in the place of the gradient and takes it for copied.
+// c10d finds the bucket's view where the gradient was, and assumes that it has been copied.
 void InPlaceReducer::hand_over(size_t index) {
   if (!expect_autograd_hooks_) return autograd_hook(index);  // under no_sync()
   auto& gradient = params_[index].mutable_grad();
   if (!gradient.defined()) gradient = at::zeros_like(params_[index]);  // other ranks may have one
   if (gradient.layout() != at::kStrided) {
     throw Error(
-        fmt::format("DistributedDataParallel: the gradient of {} is sparse. Mend: make its "
+        fmt::format("DistributedDataParallel: the gradient of {} is sparse. Fix: make its "
                     "embedding without EmbeddingOptions::sparse.",
                     names_.at(index)));
   }

@@ -1,5 +1,6 @@
 #pragma once
-/// c10d's Reducer without its copies.
+/// InPlaceReducer: c10d's Reducer does the bookkeeping, and this class moves the gradients without
+/// copies.
 #include <optional>
 
 #include "ddp/reducer.hpp"

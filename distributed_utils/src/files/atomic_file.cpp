@@ -47,7 +47,7 @@ void AtomicFile::commit() {
 void AtomicFile::fail(const char* doing) const {
   const int error = errno;
   throw Error(fmt::format("{}: cannot {} it: {}.{}", path_.string(), doing, std::strerror(error),
-                          error == ENOENT ? " Mend: create its folder first." : ""));
+                          error == ENOENT ? " Fix: create its folder first." : ""));
 }
 
 void sync_folder(const std::filesystem::path& folder) {

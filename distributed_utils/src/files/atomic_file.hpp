@@ -26,7 +26,7 @@ class AtomicFile {
 };
 
 /// Has the names in a folder on disk. Where folders cannot be synced (some network file systems)
-/// they are no worse off than ordinary ones. Throws Error.
+/// they are not worse off than ordinary ones. Throws Error.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace distributed_utils::detail

@@ -22,8 +22,8 @@ void commit_folder(const std::filesystem::path& made, const std::filesystem::pat
     // One of this name is there: they change places.
     if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, name.c_str(), RENAME_EXCHANGE) != 0) {
       throw Error(
-          fmt::format("{}: is there already, and this file system cannot replace it in one go "
-                      "({}). Mend: remove it, or save elsewhere.",
+          fmt::format("{}: already exists, and this file system cannot replace it in one operation "
+                      "({}). Fix: remove it, or save elsewhere.",
                       name.string(), std::strerror(errno)));
     }
   }

@@ -64,14 +64,14 @@ SafetensorsFile::SafetensorsFile(std::filesystem::path path)
   file_.seekg(0);
   file_.read(reinterpret_cast<char*>(&length), sizeof length);
   if (!file_ || length > kMaxHeader || length > size - sizeof length) {
-    fail_at(path_, "is no safetensors file, or a truncated one");
+    fail_at(path_, "is not a safetensors file, or a truncated one");
   }
   std::string text(length, '\0');
   file_.read(text.data(), static_cast<std::streamsize>(length));
   const uint64_t data_begin = sizeof length + length;
   try {
     const json header = json::parse(text);
-    if (!header.is_object()) fail_at(path_, "its header is no JSON object");
+    if (!header.is_object()) fail_at(path_, "its header is not a JSON object");
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
         metadata_ = entry.get<std::map<std::string, std::string>>();
@@ -103,7 +103,7 @@ void SafetensorsFile::check_all_is_named(uint64_t data_begin, uint64_t file_size
     at = end;
   }
   if (!follow || at != file_size) {
-    fail_at(path_, "its tensors do not follow one another to its end, so it is damaged");
+    fail_at(path_, "its tensors leave gaps or overlap, so it is damaged");
   }
 }
 
@@ -121,8 +121,8 @@ SafetensorsFile::Entry SafetensorsFile::checked_entry(const std::string& name, a
   const bool is_range = bytes.size() == 2 && bytes[0] >= 0 && bytes[0] <= bytes[1];
   if (!is_range || static_cast<uint64_t>(bytes[1]) > data_size ||
       static_cast<uint64_t>(bytes[1] - bytes[0]) != size) {
-    fail_at(path_, fmt::format("the byte range of '{}' does not fit its shape or the file, which "
-                               "is truncated or damaged",
+    fail_at(path_, fmt::format("the byte range of '{}' does not match its shape or the file, so "
+                               "the file is truncated or damaged",
                                name));
   }
   return {type, std::move(shape), data_begin + static_cast<uint64_t>(bytes[0]),

@@ -37,8 +37,8 @@ void write_safetensors(const StateDict& tensors, const std::filesystem::path& pa
                        const std::map<std::string, std::string>& metadata,
                        const std::function<void(const void*, size_t)>& write);
 
-/// A file whose tensors are read one by one, whole or in part. Throws Error, naming the file, for
-/// everything that a damaged one could say.
+/// A file whose tensors are read one by one, whole or in part. Throws Error, naming the file,
+/// for everything that a damaged one could say.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(std::filesystem::path path);

@@ -16,7 +16,7 @@ inline std::vector<int64_t> whole_numbers(const std::filesystem::path& file,
                                           const nlohmann::json& list, const std::string& what) {
   const auto is_whole = [](const auto& entry) { return entry.is_number_integer(); };
   if (!list.is_array() || !std::ranges::all_of(list, is_whole)) {
-    fail_at(file, what + " is no list of whole numbers, so its header is damaged");
+    fail_at(file, what + " is not a list of whole numbers, so the header is damaged");
   }
   return list.get<std::vector<int64_t>>();
 }

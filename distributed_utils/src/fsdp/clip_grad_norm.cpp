@@ -12,7 +12,7 @@ namespace distributed_utils {
 at::Tensor clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm,
                            const Group& group) {
   if (parameters.empty()) {
-    throw Error("clip_grad_norm_: no parameters are given. Fix: give those of the model.");
+    throw Error("clip_grad_norm_: no parameters were given. Fix: pass the model's parameters.");
   }
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;

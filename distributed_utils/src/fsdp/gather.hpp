@@ -1,5 +1,5 @@
 #pragma once
-/// How the parameters of a unit become whole, and shards again.
+/// Makes the parameters of a unit whole, and shards again.
 #include <c10/core/Event.h>
 
 #include <optional>

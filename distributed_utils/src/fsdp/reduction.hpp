@@ -1,5 +1,5 @@
 #pragma once
-/// How the gradients of a unit are averaged over all ranks and cut.
+/// Averages the gradients of a unit over all ranks and cuts them into shards.
 #include <c10/core/Event.h>
 
 #include <optional>

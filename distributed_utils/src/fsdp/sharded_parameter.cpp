@@ -17,7 +17,7 @@ std::vector<int64_t> with_rows(at::IntArrayRef sizes, int64_t rows) {
   return result;
 }
 
-/// The first elements of flat memory, shaped. In autograd's eyes it is no view:
+/// The first elements of flat memory, shaped. In autograd's eyes it is not a view:
 /// Optimizer::zero_grad of LibTorch would refuse one as a gradient.
 at::Tensor shaped(const at::Tensor& flat, const std::vector<int64_t>& sizes) {
   const at::AutoDispatchBelowADInplaceOrView raw;

@@ -105,7 +105,7 @@ std::vector<UnitContents> unit_contents(const std::shared_ptr<torch::nn::Module>
   for (size_t i = 1; i < units.size(); ++i) {
     if (search.has_seen(*units[i].block)) continue;
     throw Error(
-        fmt::format("FullyShardedDataParallel: number {} of the units is no part of the module. "
+        fmt::format("FullyShardedDataParallel: number {} of the units is not part of the module. "
                     "Fix: register it there before, and give blocks of this module.",
                     i));
   }

@@ -79,7 +79,7 @@ class Units : public std::enable_shared_from_this<Units> {
   std::vector<std::shared_ptr<Call>> entered_;  // calls whose forward has begun and not ended
   std::shared_ptr<Call> left_;                  // the last one that has ended, with gradients
   std::vector<Unit*> used_;    // by forwards that backward() has not been through, by first use
-  bool used_is_over_ = false;  // by backward(): the next forward begins anew
+  bool used_is_over_ = false;  // by backward(): the next forward begins again
 
   Unit* reducing_ = nullptr;  // at most one at a time
 };

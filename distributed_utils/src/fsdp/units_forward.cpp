@@ -147,7 +147,7 @@ void Units::end_forward(const std::vector<at::Tensor>& outputs) {
   if (!is_active()) return;
   expected_ = calls_;
   if (!has_backward) return free_all();
-  for (size_t i = 1; i < units_.size(); ++i) {  // those gathered ahead in vain
+  for (size_t i = 1; i < units_.size(); ++i) {  // those gathered ahead without use
     if (std::ranges::find(calls_, units_[i].get()) == calls_.end()) units_[i]->free();
   }
 }

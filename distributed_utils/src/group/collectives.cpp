@@ -15,9 +15,9 @@ at::Tensor contiguous_view_or_copy(const at::Tensor& tensor) {
 
 void check_op(const char* collective, const at::Tensor& tensor, const ReduceOp& op) {
   if (op == ReduceOp::AVG && !tensor.is_floating_point() && !tensor.is_complex()) {
-    throw Error(
-        fmt::format("{}: AVG of {} would have to round. Mend: convert to floating point, or SUM.",
-                    collective, c10::toString(tensor.scalar_type())));
+    throw Error(fmt::format(
+        "{}: AVG of {} would have to round. Fix: convert to floating point, or use SUM.",
+        collective, c10::toString(tensor.scalar_type())));
   }
 }
 

@@ -70,7 +70,7 @@ bool has_gloo() { return false; }
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& /*request*/) {
   throw Error(
-      "backend 'gloo': this library was built without gloo's headers, for NCCL only. Mend: apt-get "
+      "backend 'gloo': this library was built without gloo's headers, for NCCL only. Fix: apt-get "
       "install libgloo-dev and build again.");
 }
 #endif

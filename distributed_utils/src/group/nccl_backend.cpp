@@ -12,7 +12,7 @@ namespace distributed_utils::detail {
 bool has_nccl() { return true; }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendRequest& request) {
-  // A rank that waited in vain sleeps four times this long before it says so, for the sake of a
+  // A rank whose wait timed out sleeps four times this long before it says so, for the sake of a
   // flight record that nobody has asked for.
   if (!getenv("TORCH_NCCL_TRACE_BUFFER_SIZE")) {
     setenv("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "250", /*overwrite=*/0);
@@ -27,7 +27,7 @@ bool has_nccl() { return false; }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const BackendRequest& /*request*/) {
   throw Error(
-      "backend 'nccl' needs a build with CUDA. Mend: --backend gloo, or ./workbook start --cuda.");
+      "backend 'nccl' needs a build with CUDA. Fix: --backend gloo, or ./workbook start --cuda.");
 }
 #endif
 

@@ -31,7 +31,7 @@ Work send_async(const at::Tensor& tensor, int destination, const Group& group) {
   const Group members = group_or_world(group);
   check_peer("send", "to", destination, members);
   std::vector<at::Tensor> buffers = {tensor.detach().contiguous()};
-  // A tensor without elements is no message.
+  // A tensor without elements is not a message.
   if (tensor.numel() == 0) return {nullptr, buffers[0], buffers[0]};
   return {members->send(buffers, destination, kTag), buffers[0], buffers[0]};
 }

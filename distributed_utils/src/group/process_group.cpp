@@ -91,10 +91,10 @@ Group world_group() {
   if (!is_initialized()) {
     if (!ended_groups().empty()) {
       throw Error(
-          "There is no process group any more: destroy_process_group() has shut it down. Fix: call "
-          "that last; an object that calls it must live until the end of main().");
+          "There is no process group: destroy_process_group() has shut it down. Fix: call that "
+          "last. An object that calls it must live until the end of main().");
     }
-    throw Error("There is no process group yet. Mend: call distributed_utils::setup() first.");
+    throw Error("There is no process group yet. Fix: call distributed_utils::setup() first.");
   }
   return detail::world_state()->group;
 }
@@ -102,10 +102,10 @@ Group world_group() {
 Group group_or_world(const Group& group) {
   if (!group) return world_group();
   if (has_ended(group)) {
-    throw Error(fmt::format(
-        "The group '{}' was shut down by destroy_process_group(). Fix: call that after the last "
-        "use of a group, or make the group again after setup().",
-        group->getGroupName()));
+    throw Error(
+        fmt::format("destroy_process_group() has shut down the group '{}'. Fix: call that after "
+                    "the last use of a group, or make the group again after setup().",
+                    group->getGroupName()));
   }
   return group;
 }
@@ -125,7 +125,7 @@ std::optional<Group> new_group(const std::vector<int>& ranks) {
   const bool valid =
       std::ranges::all_of(ranks, [&](int rank) { return rank >= 0 && rank < world->getSize(); });
   if (ranks.empty() || !valid || std::set(ranks.begin(), ranks.end()).size() != ranks.size()) {
-    throw Error(fmt::format("new_group([{}]): wanted different ranks from 0 to {}.",
+    throw Error(fmt::format("new_group([{}]): expected different ranks from 0 to {}.",
                             fmt::join(ranks, ", "), world->getSize() - 1));
   }
   detail::WorldState& state = *detail::world_state();

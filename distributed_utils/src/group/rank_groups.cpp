@@ -84,8 +84,8 @@ std::vector<MeshDimension> detail::mesh_dimensions(const MeshSizes& sizes, std::
     if (std::ranges::find(result, name, &MeshDimension::name) != result.end()) continue;
     if (size_of(sizes, name) != 1) {
       throw Error(
-          fmt::format("mesh: the order '{}' leaves out {}, of which there are {}. Fix: add "
-                      "it, as in 'tp-cp-dp-pp'.",
+          fmt::format("mesh: the order '{}' leaves out {}, which has size {}. Fix: add it, as in "
+                      "'tp-cp-dp-pp'.",
                       order, name, size_of(sizes, name)));
     }
     result.push_back({name, 1});

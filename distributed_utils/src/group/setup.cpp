@@ -23,7 +23,7 @@ c10::Device pick_device(const SetupOptions& options, const Launch& launch) {
   const bool wants_gpu = options.device ? options.device->is_cuda() : torch::cuda::is_available();
   if (!wants_gpu) return options.device.value_or(c10::Device(c10::kCPU));
   const int gpus = static_cast<int>(torch::cuda::device_count());
-  if (gpus == 0) throw Error("--device cuda: no GPU can be used here. Mend: --device cpu.");
+  if (gpus == 0) throw Error("--device cuda: no usable GPU here. Fix: --device cpu.");
   if (options.device && options.device->has_index()) {
     if (options.device->index() < gpus) return *options.device;
     throw Error(fmt::format("--device cuda:{}: this process sees {} GPUs, numbered from 0.",
@@ -33,7 +33,7 @@ c10::Device pick_device(const SetupOptions& options, const Launch& launch) {
   if (gpus == 1 && launch.launcher == "Slurm") return {c10::kCUDA, 0};
   if (launch.local_rank >= gpus) {
     throw Error(
-        fmt::format("local rank {} has no GPU of its own: this process sees {}. Mend: start at "
+        fmt::format("local rank {} has no GPU of its own: this process sees {}. Fix: start at "
                     "most {} ranks on "
                     "a node, or ask for more GPUs (--gres=gpu:N), or use --device cpu.",
                     launch.local_rank, gpus, gpus));
@@ -44,11 +44,11 @@ c10::Device pick_device(const SetupOptions& options, const Launch& launch) {
 std::string pick_backend(const SetupOptions& options, c10::Device device) {
   if (options.backend.empty()) return device.is_cuda() && detail::has_nccl() ? "nccl" : "gloo";
   if (options.backend != "nccl" && options.backend != "gloo") {
-    throw Error(fmt::format("backend '{}': wanted nccl or gloo.", options.backend));
+    throw Error(fmt::format("backend '{}': expected nccl or gloo.", options.backend));
   }
   if (options.backend == "nccl" && !device.is_cuda()) {
     throw Error(
-        "backend 'nccl' reduces on GPUs, but this rank's device is the CPU. Mend: --backend gloo.");
+        "backend 'nccl' reduces on GPUs, but this rank's device is the CPU. Fix: --backend gloo.");
   }
   return options.backend;
 }
@@ -60,7 +60,7 @@ std::chrono::milliseconds default_timeout() {
   const char* end = text->data() + text->size();
   const auto parsed = std::from_chars(text->data(), end, seconds);
   if (parsed.ec != std::errc() || parsed.ptr != end || !(seconds > 0 && seconds < 1e6)) {
-    throw Error(fmt::format("SETUP_TIMEOUT='{}': wanted a number of seconds.", *text));
+    throw Error(fmt::format("SETUP_TIMEOUT='{}': expected a number of seconds.", *text));
   }
   return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
 }
@@ -82,7 +82,8 @@ void ignore_broken_pipes() {
 
 World setup(const SetupOptions& options) {
   if (is_initialized()) {
-    throw Error("setup() was called twice. Mend: call it once, or destroy_process_group() before.");
+    throw Error(
+        "setup() was called twice. Fix: call it once, or call destroy_process_group() in between.");
   }
   if (Observer* const watching = observer()) {
     watching->setup_called({.backend = options.backend, .device = options.device});

@@ -28,8 +28,8 @@ struct WorldState {
 /// end cleanly.
 WorldState*& world_state();
 
-/// Connects `ranks` (world ranks, of which `rank` is this one's index) to a group. The state's
-/// store, device, backend and timeout apply.
+/// Connects `ranks` (world ranks; `rank` is this one's index) to a group. The state's store,
+/// device, backend and timeout apply.
 Group make_group(const WorldState& state, const std::string& name, const std::vector<int>& ranks,
                  int rank);
 

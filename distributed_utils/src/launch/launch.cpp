@@ -33,7 +33,7 @@ class Reader {
   int64_t number(const std::string& name, int64_t least, int64_t most) const {
     if (!has(name)) {
       throw Error(
-          fmt::format("{} is not set, though other variables of {} are. Mend: start through "
+          fmt::format("{} is not set, though other variables of {} are. Fix: start through "
                       "torchrun, srun or mpirun, which set all of them.",
                       name, launcher_));
     }
@@ -42,7 +42,7 @@ class Reader {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size() || number < least ||
         number > most) {
-      throw Error(fmt::format("{}='{}' is no number from {} to {}.", name, value, least, most));
+      throw Error(fmt::format("{}='{}' is not a number from {} to {}.", name, value, least, most));
     }
     return number;
   }
@@ -105,7 +105,7 @@ Launch read_open_mpi(const Reader& read) {
   launch.master_addr = read.text("MASTER_ADDR", launch.single_node ? "127.0.0.1" : "");
   if (launch.master_addr.empty()) {
     throw Error(
-        "mpirun started ranks on several nodes, and MASTER_ADDR is not set. Mend: "
+        "mpirun started ranks on several nodes, and MASTER_ADDR is not set. Fix: "
         "mpirun -x MASTER_ADDR=<host of rank 0> -x MASTER_PORT=29500 ...");
   }
   // All ranks of one mpirun share its process as parent's id only on one node; the job id in the

@@ -43,11 +43,11 @@ void expect_known(const std::string& host) {
     const int error = getaddrinfo(host.c_str(), nullptr, nullptr, &found);
     if (error == 0) return freeaddrinfo(found);
     if (error != EAI_AGAIN || steady_clock::now() >= end) {
-      throw Error(fmt::format(
-          "MASTER_ADDR={}: this node knows no host of that name ({}). Mend: the name of rank 0's "
-          "node as other nodes know it; under Slurm: scontrol show hostnames "
-          "\"$SLURM_JOB_NODELIST\".",
-          host, gai_strerror(error)));
+      throw Error(
+          fmt::format("MASTER_ADDR={}: this node does not know that host ({}). Fix: use the name "
+                      "of rank 0's node as other nodes know it; under Slurm: scontrol show "
+                      "hostnames \"$SLURM_JOB_NODELIST\".",
+                      host, gai_strerror(error)));
     }
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
@@ -74,8 +74,8 @@ int try_to_connect(const std::string& host, uint16_t port) {
   return error;
 }
 
-// Waits for a store that a thread makes, which may stay behind: where what listens is no store, a
-// TCPStore waits for its answer for ever, whatever its time-out.
+// Waits for a store that a thread makes, which may stay behind: if the program that listens is not
+// a store, a TCPStore waits for its answer forever, whatever its time-out.
 Store within(milliseconds timeout, const std::string& host, uint16_t port,
              const std::function<Store()>& make) {
   auto store = run_unawaited(make);
@@ -86,16 +86,16 @@ Store within(milliseconds timeout, const std::string& host, uint16_t port,
     const int error = try_to_connect(host, port);
     if (error == ENETUNREACH || error == EADDRNOTAVAIL) {
       throw Error(
-          fmt::format("no way leads from this node to {}:{} ({}). Mend: MASTER_ADDR in a network "
-                      "that all nodes "
-                      "share; this node itself is ::1 where there is IPv6 only.",
+          fmt::format("this node has no route to {}:{} ({}). Fix: set MASTER_ADDR to an address in "
+                      "a network that all nodes share. With IPv6 only, this node itself is ::1.",
                       host, port, std::strerror(error)));
     }
     if (error != 0 || ready()) continue;  // rank 0 may still come, until the time-out
-    throw Error(fmt::format(
-        "what listens at {}:{} is not rank 0 of this job, for it does not answer. Mend: another "
-        "MASTER_PORT, derived from the job's id, and MASTER_ADDR of rank 0's node.",
-        host, port));
+    throw Error(
+        fmt::format("the program that listens at {}:{} does not answer, so it is not rank 0 of "
+                    "this job. Fix: choose another MASTER_PORT, derived from the job's id, and set "
+                    "MASTER_ADDR to rank 0's node.",
+                    host, port));
   }
   return store.get();
 }
@@ -113,22 +113,22 @@ Store tcp_store(const std::string& host, uint16_t port, bool serve, milliseconds
   } catch (const c10::Error& error) {
     const auto why = first_line(error);
     if (serve && why.find("in use") != std::string::npos) {
-      throw Error(fmt::format(
-          "MASTER_PORT={}: another program on this node has that port, perhaps a job that has not "
-          "quite ended. Mend: another port, derived from the job's id.",
-          port));
+      throw Error(
+          fmt::format("MASTER_PORT={}: another program on this node uses that port, perhaps a job "
+                      "that is still ending. Fix: choose another port, derived from the job's id.",
+                      port));
     }
-    throw Error(fmt::format(
-        "rank 0 does not answer at {}:{}: {}. Mend: MASTER_ADDR and MASTER_PORT must be rank 0's "
-        "on all ranks; look at what rank 0 says.",
-        host, port, why));
+    throw Error(
+        fmt::format("rank 0 does not answer at {}:{}: {}. Fix: set MASTER_ADDR and MASTER_PORT to "
+                    "rank 0's on all ranks, and read what rank 0 printed.",
+                    host, port, why));
   }
 }
 
 Store environment_store(const Launch& launch, milliseconds timeout) {
   if (launch.master_addr.empty()) {
     throw Error(fmt::format(
-        "WORLD_SIZE is {}, but MASTER_ADDR is not set, so the ranks cannot find each other. Mend: "
+        "WORLD_SIZE is {}, but MASTER_ADDR is not set, so the ranks cannot find each other. Fix: "
         "export MASTER_ADDR and MASTER_PORT of rank 0, or start through torchrun.",
         launch.world_size));
   }
@@ -142,7 +142,7 @@ Store environment_store(const Launch& launch, milliseconds timeout) {
 Store file_store(const std::string& init_method, const Launch& launch, milliseconds timeout) {
   const std::string path = init_method.substr(7);
   if (!path.starts_with('/')) {
-    throw Error(fmt::format("INIT_METHOD='{}': wanted file:///absolute/path.", init_method));
+    throw Error(fmt::format("INIT_METHOD='{}': expected file:///absolute/path.", init_method));
   }
   auto store = c10::make_intrusive<c10d::FileStore>(path, launch.world_size);
   store->setTimeout(timeout);
@@ -155,7 +155,7 @@ Store store_at(const std::string& init_method, const Launch& launch, millisecond
   const char* end = init_method.data() + init_method.size();
   const auto parsed = std::from_chars(init_method.data() + colon + 1, end, port);
   if (colon <= 6 || parsed.ec != std::errc() || parsed.ptr != end || port == 0) {
-    throw Error(fmt::format("INIT_METHOD='{}': wanted tcp://host:port.", init_method));
+    throw Error(fmt::format("INIT_METHOD='{}': expected tcp://host:port.", init_method));
   }
   return tcp_store(init_method.substr(6, colon - 6), port, launch.rank == 0, timeout);
 }
@@ -164,7 +164,7 @@ Rendezvous find(const std::string& init_method, const Launch& launch, millisecon
   if (init_method.starts_with("file://")) return {file_store(init_method, launch, timeout)};
   if (init_method.starts_with("tcp://")) return {store_at(init_method, launch, timeout), true};
   if (!init_method.empty() && init_method != "env://") {
-    throw Error(fmt::format("INIT_METHOD='{}': wanted env://, file:///path or tcp://host:port.",
+    throw Error(fmt::format("INIT_METHOD='{}': expected env://, file:///path or tcp://host:port.",
                             init_method));
   }
   if (launch.world_size == 1) return {c10::make_intrusive<c10d::HashStore>()};
@@ -180,7 +180,7 @@ void wait_for_all(c10d::Store& store, const Launch& launch, milliseconds timeout
     const auto missing = ranks_without_mark(store, "arrived", launch.world_size);
     if (missing.empty()) throw;
     throw Error(fmt::format(
-        "of {} ranks, {} did not come within {} s. Mend: look at what they say, and whether "
+        "of {} ranks, {} did not join within {} s. Fix: read what they printed, and check that "
         "WORLD_SIZE is the number of programs that were started.",
         launch.world_size, fmt::join(missing, ", "), static_cast<double>(timeout.count()) / 1000));
   }

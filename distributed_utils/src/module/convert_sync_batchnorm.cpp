@@ -30,7 +30,7 @@ using Changes = std::vector<std::function<void()>>;
 /// Throws Error for what must not be left as it is.
 void check_stays(const std::shared_ptr<Module>& module, const std::string& name) {
   if (std::dynamic_pointer_cast<BatchNorm2dImpl>(module)) {
-    refuse(name, "is a BatchNorm2d in no Sequential, so its parent knows it by its type");
+    refuse(name, "is a BatchNorm2d outside a Sequential, so its parent holds it by its type");
   }
   if (std::dynamic_pointer_cast<BatchNorm1dImpl>(module) ||
       std::dynamic_pointer_cast<BatchNorm3dImpl>(module)) {

@@ -35,8 +35,8 @@ void register_post_accumulate_grad_hook(const at::Tensor& parameter, Hook hook) 
   if (!hook) throw Error("register_post_accumulate_grad_hook: the hook is empty");
   if (!parameter.defined() || !parameter.is_leaf() || !parameter.requires_grad()) {
     throw Error(
-        "register_post_accumulate_grad_hook: only leaves that need gradients get some. Fix: "
-        "register it on a parameter, not on what is computed from it");
+        "register_post_accumulate_grad_hook: this tensor is not a leaf that requires a gradient. "
+        "Fix: register the hook on a parameter, not on something computed from it");
   }
   auto& hooks = torch::autograd::impl::post_acc_grad_hooks(parameter);
   torch::autograd::impl::set_post_acc_grad_hooks(

@@ -18,7 +18,7 @@ DistributedSampler::DistributedSampler(size_t dataset_size,
                                        const DistributedSamplerOptions& options)
     : dataset_size_(dataset_size), options_(options) {
   if (options.num_replicas.has_value() != options.rank.has_value()) {
-    throw Error("DistributedSampler: num_replicas and rank are given together or not at all.");
+    throw Error("DistributedSampler: give both num_replicas and rank, or neither.");
   }
   const bool given = options.rank.has_value();
   if (!given) group_or_world(options.group);  // throws before setup(), where every rank would be 0

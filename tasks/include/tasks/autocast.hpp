@@ -1,6 +1,6 @@
 #pragma once
-/// Mixed precision as Python's torch.autocast: parameters stay fp32, what multiplies them is bf16
-/// or fp16.
+/// Autocast: mixed precision like Python's torch.autocast. Parameters stay fp32, and products use
+/// bf16 or fp16.
 #include <ATen/autocast_mode.h>
 
 #include "tasks/options.hpp"

@@ -1,5 +1,6 @@
 #pragma once
-/// --checkpoint-every and --resume: a run that survives the end of its time.
+/// Checkpointing: the options --checkpoint-every and --resume, with which a run survives its time
+/// limit.
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What the exercises C1 to C11 are given: numbers to work on, and ways to show what came of them.
+/// Helpers for the exercises C1 to C11: numbers to work on, and functions that show the results.
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 namespace tasks {
 
 /// An error of the user's making: bad option, file or value. what() says what is wrong, where, and
-/// how to mend it, in one or two sentences.
+/// how to fix it, in one or two sentences.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,5 +1,6 @@
 #pragma once
-/// Work of one process on several cores: reading and decoding the samples of a batch.
+/// parallel_for spreads the work of one process over several cores, for example to read and decode
+/// the samples of a batch.
 #include <cstdint>
 #include <functional>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Data that are made once on a machine and found again by every later run.
+/// Prepared data: made once on a machine, and found again by every later run.
 #include <filesystem>
 #include <functional>
 #include <string>

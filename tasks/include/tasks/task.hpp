@@ -51,10 +51,10 @@ class Model : public torch::nn::Module {
  public:
   torch::Tensor forward(const Input& input);
 
-  /// The parts that come one after the other, each of which takes what the one before returned:
-  /// what FullyShardedDataParallel gathers one by one, say. What comes before the first and behind
-  /// the last belongs to none. Empty: this model is no such chain. Throws Error where a part of
-  /// --fast takes more from block to block than one tensor.
+  /// The parts that run one after the other. Each takes the result of the one before.
+  /// FullyShardedDataParallel gathers them one by one, for example. Code before the first part and
+  /// after the last one belongs to none. Empty: this model is not a chain of parts. Throws Error
+  /// where a part of --fast takes more from block to block than one tensor.
   virtual std::vector<std::shared_ptr<distributed_utils::Block>> blocks() const { return {}; }
 
  private:

@@ -63,6 +63,6 @@ extern "C" [[gnu::visibility("default")]] void instrumentation_file_changes(uint
   try {
     instrumentation::tell(static_cast<instrumentation::FileAction>(action), path, new_path);
   } catch (
-      ...) {  // NOLINT(bugprone-empty-catch): C callers; a file that is not told of is no error
+      ...) {  // NOLINT(bugprone-empty-catch): C callers; a file that nobody reports is not an error
   }
 }

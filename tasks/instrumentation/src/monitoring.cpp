@@ -48,13 +48,13 @@ class Monitor {
     if (full_.load(std::memory_order_relaxed)) return;
     if (!file_.append(kind, time, payload) && !full_.exchange(true)) {
       fmt::print(stderr,
-                 "warning: monitoring ends here: the disk or the record of this rank is full\n");
+                 "warning: monitoring stops here: the disk or the record of this rank is full\n");
     }
   }
 
   uint64_t length() const { return file_.length(); }
 
-  // At the process's end: the last samples, and that it came to its end.
+  // At the process's end: the last samples, and that it ended.
   void finish() {
     {
       const std::lock_guard lock(mutex_);

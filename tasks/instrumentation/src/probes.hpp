@@ -8,8 +8,8 @@
 
 namespace instrumentation {
 
-/// From the texts of /proc/self/stat, /proc/self/status and /proc/self/io, the last of which may be
-/// empty: reading it takes rights. Nothing if they are not what they should be.
+/// From the texts of /proc/self/stat, /proc/self/status and /proc/self/io. The last may be empty,
+/// because reading it takes rights. Nothing if they are not what they should be.
 std::optional<ProcessSample> parse_process(std::string_view stat, std::string_view status,
                                            std::string_view io, uint64_t ticks_per_second);
 

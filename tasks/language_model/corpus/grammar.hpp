@@ -84,7 +84,7 @@ class Grammar {
   double log_probability(const Sentence& sentence) const;
   /// Ids of the sentence's words, <eos> last.
   std::vector<int32_t> words(const Sentence& sentence) const;
-  /// The derivation of these words; none if they are no sentence.
+  /// The derivation of these words; none if they are not a sentence.
   std::optional<Sentence> parse(std::span<const int32_t> words) const;
 
   /// A sentence's entropy and expected number of words, <eos> included, from the tables alone.

@@ -163,7 +163,7 @@ TEST_F(LanguageModelTest, ReadsAFolder) {
 
 TEST_F(LanguageModelTest, RefusesSettingsThatDoNotFit) {
   EXPECT_THAT(error_of([&] { make_task(options(small + "heads: 3\n")); }),
-              HasSubstr("is there twice"));
+              HasSubstr("appears twice"));
   EXPECT_THAT(error_of([&] { make_task(options("base: laptop\nheads: 3\n")); }),
               HasSubstr("laptop.yaml"));
   EXPECT_THAT(error_of([&] { make_task(options("base: laptop\ndropout: 1\n")); }),

@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kRowThreads) losses_kernel(CrossEntropy a) {
   static_cast<Wide<T>*>(a.losses)[row] = loss;
 }
 
-/// What one thread makes of its columns in one row: the gradient, in place of the logits.
+/// What one thread makes of its columns in one row: the gradient, instead of the logits.
 template <typename T, int N>
 __device__ void to_gradient(Vector<T, N>& logits, const CrossEntropy& a, int64_t row,
                             int64_t column, Wide<T> (&sums)[N]) {

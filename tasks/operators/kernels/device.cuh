@@ -85,7 +85,7 @@ __device__ inline float warp_sum(float value) {
   return value;
 }
 
-/// Stops the program: a target that is no word.
+/// Stops the program: a target that is not a word.
 __device__ inline void refuse(int64_t target, int64_t row, int64_t vocabulary) {
   printf("cross-entropy: target %lld in row %lld is none of %lld columns\n",
          static_cast<long long>(target), static_cast<long long>(row),

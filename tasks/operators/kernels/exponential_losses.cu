@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads) losses_kernel(ExponentialLosses a, i
   }
   __syncthreads();
   for (int i = 0; i < kWarp && first + i < a.rows; ++i) {
-    if (shared[0][i] <= kMostSum) continue;  // neither is what is no number
+    if (shared[0][i] <= kMostSum) continue;  // nor is NaN
     float shift = 0;
     const float sum = made_again(a, first + i, shift);
     if (threadIdx.x == 0) finish(a, first + i, sum, shift);

@@ -1,5 +1,5 @@
 // Exponentials of logits, tile by tile: 64 rows by 128 words, products of matrices in shared
-// memory, of which those of the weights stay and those of the hidden vectors change.
+// memory. The weights' tiles stay, and those of the hidden vectors change.
 #include <algorithm>
 
 #include "device.cuh"
@@ -86,7 +86,7 @@ __device__ float sum_of_row(float value) {
   return value + __shfl_xor_sync(~0u, value, 2);
 }
 
-/// A group's tiles: block x has 128 words, block y 1024 rows, of which groups take turns.
+/// A group's tiles: block x has 128 words, block y 1024 rows, and groups take turns on them.
 template <int kLines, bool kKept>
 class Tiles {
  public:

@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   }
 }
 
-/// The blocks' sums in one: a block has 32 columns, of which every warp adds up some blocks.
+/// The blocks' sums in one: a block has 32 columns, and every warp adds up some blocks of them.
 __global__ void __launch_bounds__(kWarp* kMergers)
     merge_kernel(const float* sums, int64_t blocks, int64_t columns, float* result) {
   __shared__ float shared[kMergers][kWarp];

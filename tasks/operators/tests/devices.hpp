@@ -9,7 +9,7 @@ class OnDevice : public testing::TestWithParam<torch::DeviceType> {
  protected:
   void SetUp() override {
     if (GetParam() == torch::kCUDA && !torch::cuda::is_available()) {
-      GTEST_SKIP() << "no GPU here that LibTorch can use";
+      GTEST_SKIP() << "LibTorch finds no usable GPU here";
     }
     torch::manual_seed(0);
   }

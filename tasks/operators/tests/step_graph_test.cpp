@@ -140,14 +140,14 @@ TEST_P(StepGraphTest, SaysWhyThereIsNone) {
   if (GetParam() != torch::kCUDA) return;
   Trainer reads(GetParam(), options);
   reads.after_backward = [&] { (void)reads.model->parameters()[0].grad().norm().item<double>(); };
-  EXPECT_THAT(said_with(reads), testing::HasSubstr("reads a value of the GPU"));
+  EXPECT_THAT(said_with(reads), testing::HasSubstr("reads a GPU value"));
   EXPECT_EQ(reads.graph.replays(), 0);
 }
 
 TEST(StepGraph, NeedsAGpu) {
   if (torch::cuda::is_available()) GTEST_SKIP() << "there is a GPU here";
   Trainer trainer(torch::kCPU, options_of(torch::kCPU, {.parts = {"graph"}}));
-  EXPECT_THAT(said_with(trainer), testing::HasSubstr("there is no GPU here"));
+  EXPECT_THAT(said_with(trainer), testing::HasSubstr("LibTorch finds no usable GPU here"));
   Trainer all(torch::kCPU, options_of(torch::kCPU, {.parts = {"graph"}, .all = true}));
   EXPECT_THAT(said_with(all), testing::IsEmpty());
 }

@@ -21,10 +21,9 @@ struct Shape {
 /// A step for batches of one shape: what its graph reads and what it writes.
 class CapturedStep {
  public:
-  /// first: of which a copy is made on `device`, which later batches are copied over. counted: all
-  /// of them have as many targets as it has. Otherwise the graph reads their number, and the step
-  /// must not take it from the host.
-  /// older: another one, or null, with which it shares memory.
+  /// first: copied to `device`; later batches are copied over it. counted: all of them have as many
+  /// targets as it has. Otherwise the graph reads their number, and the step must not take it from
+  /// the host. older: another one, or null, with which it shares memory.
   CapturedStep(const Batch& first, torch::Device device, bool counted, const CapturedStep* older);
 
   /// Captures the step. The device runs nothing.

@@ -111,8 +111,8 @@ struct Replays::State {
         if (under_way.empty() || Clock::now() - progress < timeout) continue;
       }
       report(
-          Error(fmt::format("the collectives of a training step, which NCCL makes in a CUDA graph, "
-                            "have not ended within {} s",
+          Error(fmt::format("the collectives of a training step, in a CUDA graph over NCCL, have "
+                            "not ended within {} s",
                             timeout.count() / 1000)));
       std::abort();
     }

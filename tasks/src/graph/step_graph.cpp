@@ -51,7 +51,7 @@ struct StepGraph::State : std::enable_shared_from_this<StepGraph::State> {
   std::optional<torch::Device> device;
   std::map<Shape, OfShape> shapes;
   std::map<Shape, int64_t> counts;  // of targets that were seen first
-  bool counted = true;              // batches of one shape have equally many targets
+  bool counted = true;              // batches of one shape have the same number of targets
   size_t graphs = 0;
   const CapturedStep* first = nullptr;
 
@@ -136,10 +136,10 @@ void StepGraph::State::check_gradients() const {
   }
   const double size = sum.item<double>();
   if (std::isfinite(size) && size > 0) return;
-  throw Error(fmt::format(
-      "--fast: the training step takes the number of targets from the host, and a CUDA graph would "
-      "repeat the one it saw. Fix: use loss.mean() or loss.targets(), or {}",
-      kWithoutGraph));
+  throw Error(
+      fmt::format("--fast: the training step reads the number of targets on the host, and a CUDA "
+                  "graph would repeat the first one. Fix: use loss.mean() or loss.targets(), or {}",
+                  kWithoutGraph));
 }
 
 Loss StepGraph::State::replay(CapturedStep& captured, const Batch& batch, const Step& step) {

@@ -18,11 +18,11 @@ thread_local WatchedStep* watched = nullptr;
 const char* in_words(Obstacle obstacle) {
   switch (obstacle) {
     case Obstacle::none:
-      return "nothing hinders it";
+      return "nothing is in the way";
     case Obstacle::no_device:
-      return "there is no GPU here that LibTorch can use";
+      return "LibTorch finds no usable GPU here";
     case Obstacle::reads:
-      return "the training step reads a value of the GPU on the host, with item() or cpu() say";
+      return "the training step reads a GPU value on the host, for example with item() or cpu()";
     case Obstacle::accumulates:
       return "the task's optimizer does not step exactly once in each training step";
     case Obstacle::host_optimizer:

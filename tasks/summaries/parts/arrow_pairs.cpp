@@ -24,7 +24,7 @@ constexpr int64_t kPadding = 64;
 class ArrowPairs {
  public:
   explicit ArrowPairs(std::filesystem::path file) : file_(std::move(file)) {
-    if (!std::filesystem::is_regular_file(file_)) fail("is no file");
+    if (!std::filesystem::is_regular_file(file_)) fail("is not a file");
     // What maps an empty file fails with a riddle.
     if (std::filesystem::file_size(file_) == 0) fail("is empty");
     bytes_ = need(arrow::io::MemoryMappedFile::Open(file_.string(), arrow::io::FileMode::READ));
@@ -45,12 +45,12 @@ class ArrowPairs {
     }
     const auto end = need(bytes_->Tell());
     if (text_at(end - static_cast<int64_t>(kStreamEnd.size()), kStreamEnd.size()) != kStreamEnd) {
-      fail("is cut: the end of its stream is missing");
+      fail("is cut off: the end of its stream is missing");
     }
     if (has_footer) {
       check_footer(end, batches);
     } else if (end != size_) {
-      fail("goes on after the end of its stream");
+      fail("continues after the end of its stream");
     }
     if (rows_ == 0) fail("has no rows");
   }
@@ -67,8 +67,8 @@ class ArrowPairs {
   [[noreturn]] void fail(const std::string& what) const {
     throw std::runtime_error(
         file_.string() + ": " + what +
-        ". Fix: copy the file again, or write it anew with Hugging Face's datasets; it must be an "
-        "Arrow stream or file with the columns of strings \"document\" and \"summary\".");
+        ". Fix: copy the file again, or write it again with Hugging Face's datasets. It must be an "
+        "Arrow stream or file with the string columns \"document\" and \"summary\".");
   }
   void check(const arrow::Status& status) const {
     if (!status.ok()) fail("cannot be read as Arrow (" + status.message().substr(0, 200) + ")");
@@ -89,7 +89,7 @@ class ArrowPairs {
     if (column < 0) fail("has no column \"" + name + "\", or two");
     const auto type = schema.field(column)->type();
     if (type->id() != arrow::Type::STRING && type->id() != arrow::Type::LARGE_STRING) {
-      fail("has a column \"" + name + "\" of type " + type->ToString() + ", which is no string");
+      fail("has a column \"" + name + "\" of type " + type->ToString() + ", which is not a string");
     }
     return column;
   }
@@ -104,7 +104,7 @@ class ArrowPairs {
       footer |= int64_t{static_cast<uint8_t>(length[i])} << (8 * i);
     }
     if (end + footer + tail != size_ || reader->num_record_batches() != batches) {
-      fail("has a footer that is not of what is before it");
+      fail("has a footer that does not match its contents");
     }
   }
 

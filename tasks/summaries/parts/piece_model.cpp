@@ -25,7 +25,7 @@ class Message {
 
   bool at_end() const { return rest_.empty(); }
 
-  /// Nothing for bytes that are no field.
+  /// Nothing for bytes that are not a field.
   std::optional<Field> next() {
     const auto tag = varint();
     if (!tag) return {};
@@ -133,11 +133,11 @@ std::string what_is_wrong(std::string_view model) {
     } else if (field->id == kNormalizer || field->id == kDenormalizer) {
       has_normalizer = has_normalizer || field->id == kNormalizer;
       const auto map = field_of(field->bytes, kCharacterMap, whole);
-      if (map && !is_sound_map(map->bytes)) return "its map of letters leads nowhere";
+      if (map && !is_sound_map(map->bytes)) return "its map of letters is damaged";
     } else if (field->id != kSelfTest && field->id < kFirstExtension) {
-      return "it has a field that no model has";
+      return "it has an unknown field";
     }
-    if (!whole) return "a field of it is no message";
+    if (!whole) return "one of its fields is not a message";
   }
   if (pieces == 0) return "it has no pieces";
   if (!named || !has_normalizer) return "it ends too early";

@@ -24,21 +24,21 @@ class SentencePieces : public Tokenizer {
  public:
   explicit SentencePieces(const std::filesystem::path& file) {
     if (!std::filesystem::is_regular_file(file)) {
-      fail(file, "is no file", "name a SentencePiece model, such as t5-base's spiece.model");
+      fail(file, "is not a file", "name a SentencePiece model, such as t5-base's spiece.model");
     }
     std::ifstream stream(file, std::ios::binary);
     const std::string bytes(std::istreambuf_iterator<char>(stream), {});
     if (const auto wrong = what_is_wrong(bytes); !wrong.empty()) {
-      fail(file, "is no whole SentencePiece model: " + wrong, "copy the file again");
+      fail(file, "is not a complete SentencePiece model: " + wrong, "copy the file again");
     }
     if (const auto why = load(bytes); !why.empty()) {
-      fail(file, "is refused by SentencePiece (" + why + ")", "copy the file again");
+      fail(file, "was rejected by SentencePiece (" + why + ")", "copy the file again");
     }
     if (pieces_.pad_id() != kPad || pieces_.eos_id() != kEnd || pieces_.unk_id() != kUnknown) {
       fail(file,
            "numbers <pad>, <eos> and <unk> as " + std::to_string(pieces_.pad_id()) + ", " +
                std::to_string(pieces_.eos_id()) + " and " + std::to_string(pieces_.unk_id()),
-           "use a model with pad_id=0, eos_id=1 and unk_id=2, as T5's is");
+           "use a model with pad_id=0, eos_id=1 and unk_id=2, like T5's");
     }
   }
 

@@ -113,7 +113,7 @@ TEST(Folder, OfJsonLinesIsReadAsTheTaskWants) {
   EXPECT_THAT(row(batch.target.tensor().narrow(1, 0, 4), 0), ElementsAre(5, 4, kEnd, kPad));
   EXPECT_EQ(task->baselines().size(), 1U);  // nobody knows a floor
   options.data = folder.path() / "nowhere";
-  EXPECT_THAT(task_error(options), HasSubstr("is no folder"));
+  EXPECT_THAT(task_error(options), HasSubstr("is not a folder"));
 }
 
 }  // namespace

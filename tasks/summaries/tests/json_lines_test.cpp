@@ -54,18 +54,18 @@ TEST(JsonLines, ThatAreWrongAreNamed) {
     EXPECT_THAT(error, AllOf(HasSubstr(file.string() + ":2: "), HasSubstr("Fix: "))) << line;
     return error;
   };
-  EXPECT_THAT(error_at_2(R"({"document": "a)"), HasSubstr("no JSON from byte"));
+  EXPECT_THAT(error_at_2(R"({"document": "a)"), HasSubstr("not JSON from byte"));
   EXPECT_THAT(error_at_2(R"({"document": "a", "id": "b"})"), HasSubstr("no \"summary\""));
   EXPECT_THAT(error_at_2(R"({"summary": "a"})"), HasSubstr("no \"document\""));
-  EXPECT_THAT(error_at_2(R"({"document": 1, "summary": "a"})"), HasSubstr("is no string"));
-  EXPECT_THAT(error_at_2(R"({"document": ["a"], "summary": "a"})"), HasSubstr("is no string"));
-  EXPECT_THAT(error_at_2(R"({"document": "a", "summary": null})"), HasSubstr("is no string"));
+  EXPECT_THAT(error_at_2(R"({"document": 1, "summary": "a"})"), HasSubstr("is not a string"));
+  EXPECT_THAT(error_at_2(R"({"document": ["a"], "summary": "a"})"), HasSubstr("is not a string"));
+  EXPECT_THAT(error_at_2(R"({"document": "a", "summary": null})"), HasSubstr("is not a string"));
   EXPECT_THAT(error_at_2(R"({"document": "a", "document": "b", "summary": "c"})"),
               HasSubstr("\"document\" twice"));
   EXPECT_THAT(error_at_2("{\"document\": \"\xff\", \"summary\": \"a\"}"), HasSubstr("UTF-8"));
   EXPECT_THAT(error_at_2("{\"document\": \"\xc3\", \"summary\": \"a\"}"), HasSubstr("UTF-8"));
-  EXPECT_THAT(error_at_2(R"(["document", "summary"])"), HasSubstr("no JSON object"));
-  EXPECT_THAT(error_at_2("7"), HasSubstr("no JSON object"));
+  EXPECT_THAT(error_at_2(R"(["document", "summary"])"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(error_at_2("7"), HasSubstr("not a JSON object"));
   EXPECT_THAT(error_at_2(""), HasSubstr("is blank"));
   EXPECT_THAT(error_at_2(" \r"), HasSubstr("is blank"));
   EXPECT_THAT(error_at_2(std::string(9, '\0')), HasSubstr("no JSON"));

@@ -44,7 +44,8 @@ TEST_F(Splits, ThatAreNotThereAreNamed) {
   folder_.write("cache-train-0123.arrow", "");
   folder_.write("xsum-train.arrow.incomplete", "");
   EXPECT_THAT(split_error(), HasSubstr("no train.jsonl"));
-  EXPECT_THAT(error_of([&] { Split(folder_.path() / "none", "test"); }), HasSubstr("is no folder"));
+  EXPECT_THAT(error_of([&] { Split(folder_.path() / "none", "test"); }),
+              HasSubstr("is not a folder"));
 }
 
 TEST_F(Splits, WithoutOneOfTheirPartsAreNamed) {
@@ -55,7 +56,7 @@ TEST_F(Splits, WithoutOneOfTheirPartsAreNamed) {
   EXPECT_NO_THROW(Split(folder_.path(), "train"));
   folder_.write("cnn-train.arrow", "");
   EXPECT_THAT(split_error(), AllOf(HasSubstr("both cnn-train.arrow and xsum-train-00000"),
-                                   HasSubstr("leave one of them")));
+                                   HasSubstr("keep one of them")));
 }
 
 TEST_F(Splits, AreFoundInFoldersOfTheirName) {
@@ -84,7 +85,7 @@ TEST_F(Splits, AreNumberedByTheModelThatIsNamed) {
           .string();
   EXPECT_THAT(error_of([&] { make_task(options); }),
               AllOf(HasSubstr(model.string()), HasSubstr("Fix:"), Not(HasSubstr("built-in data")),
-                    HasSubstr(has("SentencePiece") ? "no whole SentencePiece model"
+                    HasSubstr(has("SentencePiece") ? "not a complete SentencePiece model"
                                                    : "apt-get install libsentencepiece-dev")));
 }
 

@@ -64,7 +64,7 @@ TEST_F(SummariesTask, KnowsItsFloor) {
                              HasSubstr("accuracy 0.75")));
 }
 
-TEST_F(SummariesTask, SaysHowToMendItsCache) {
+TEST_F(SummariesTask, SaysHowToFixItsCache) {
   const auto options = options_of("documents: 40\n");
   make_task(options);
   const auto made = folder.path() / "cache" / "summaries-1-lead-40-0";

@@ -170,7 +170,7 @@ TEST(Weights, ThatAreOfAnotherModelAreRefused) {
   EXPECT_THAT(load_error(good, wider), HasSubstr("[17, 12] where the configuration has [18, 12]"));
   auto more = good;
   more["decoder.block.2.layer.0.layer_norm.weight"] = torch::ones({12});
-  EXPECT_THAT(load_error(more, options), HasSubstr("which the model has not"));
+  EXPECT_THAT(load_error(more, options), HasSubstr("which the model does not have"));
   auto untied = good;
   untied["lm_head.weight"] = torch::zeros({23, 12});
   EXPECT_THAT(load_error(untied, options), HasSubstr("lm_head.weight differs"));

@@ -104,20 +104,20 @@ TEST_F(FieldsTest, RefusesNumbersThatItWouldHaveToGuess) {
     EXPECT_THAT(said, HasSubstr(at("test/1993.h5").string() + ": "));
     return said;
   };
-  EXPECT_THAT(error_with(Foreign::doubles), HasSubstr("not of fp32; write them as float32"));
-  EXPECT_THAT(error_with(Foreign::integers), HasSubstr("not of fp32"));
+  EXPECT_THAT(error_with(Foreign::doubles), HasSubstr("not fp32; write them as float32"));
+  EXPECT_THAT(error_with(Foreign::integers), HasSubstr("not fp32"));
   EXPECT_THAT(error_with(Foreign::compressed), HasSubstr("compressed"));
-  EXPECT_THAT(error_with(Foreign::elsewhere), HasSubstr("do not lie in this file as one block"));
-  EXPECT_THAT(error_with(Foreign::virtual_one), HasSubstr("do not lie in this file as one block"));
-  EXPECT_THAT(error_with(Foreign::group), HasSubstr("no dataset that can be read"));
-  EXPECT_THAT(error_with(Foreign::dangling_link), HasSubstr("no dataset that can be read"));
+  EXPECT_THAT(error_with(Foreign::elsewhere), HasSubstr("are stored neither as one block"));
+  EXPECT_THAT(error_with(Foreign::virtual_one), HasSubstr("are stored neither as one block"));
+  EXPECT_THAT(error_with(Foreign::group), HasSubstr("not a readable dataset"));
+  EXPECT_THAT(error_with(Foreign::dangling_link), HasSubstr("not a readable dataset"));
 }
 
 TEST_F(FieldsTest, SaysWhichFileIsMissingOrTooShort) {
   EXPECT_THAT(error("train", 3), AllOf(HasSubstr(at("train/1991.h5").string()),
                                        HasSubstr("3 time steps, too few for a forecast of 3")));
   std::filesystem::remove(at("test/1993.h5"));
-  EXPECT_THAT(error("test"), HasSubstr(at("test").string() + ": there are no .h5 files"));
+  EXPECT_THAT(error("test"), HasSubstr(at("test").string() + ": it holds no .h5 files"));
   std::filesystem::remove(at("test"));
   EXPECT_THAT(error("test"), HasSubstr(at("test").string() + ": No such file"));
   std::filesystem::remove(at("stats/global_stds.npy"));

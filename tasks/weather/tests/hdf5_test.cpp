@@ -77,11 +77,12 @@ TEST(Hdf5, SaysWhatIsWrongWithAFile) {
   write_fields(file, 0, {3, 2, 4, 8});
   EXPECT_THAT(said(folder.path() / "none.h5"), HasSubstr("no such file"));
   EXPECT_THAT(said(file, "velds"), HasSubstr("no dataset 'velds'"));
-  EXPECT_THAT(said(folder.write("text.h5", "no HDF5 at all")), HasSubstr("not a whole HDF5 file"));
-  EXPECT_THAT(said(folder.write("empty.h5", "")), HasSubstr("not a whole HDF5 file"));
+  EXPECT_THAT(said(folder.write("text.h5", "no HDF5 at all")),
+              HasSubstr("not a complete HDF5 file"));
+  EXPECT_THAT(said(folder.write("empty.h5", "")), HasSubstr("not a complete HDF5 file"));
   const auto bytes = bytes_of(file);
   EXPECT_THAT(said(folder.write("cut.h5", bytes.substr(0, bytes.size() - 1))),
-              AllOf(HasSubstr("not a whole HDF5 file"), HasSubstr("truncated")));
+              AllOf(HasSubstr("not a complete HDF5 file"), HasSubstr("truncated")));
   write_fields(folder.path() / "flat.h5", 0, {3, 2});
   EXPECT_THAT(said(folder.path() / "flat.h5"), HasSubstr("shape [3, 2], not 4 dimensions"));
 }

@@ -73,7 +73,7 @@ TEST(Npy, RefusesOtherContentWithTheFilesName) {
         "{'descr': " + type + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }\n",
         kOneFloat);
   };
-  EXPECT_THAT(refused(""), HasSubstr("not a whole .npy file"));
+  EXPECT_THAT(refused(""), HasSubstr("not a complete .npy file"));
   EXPECT_THAT(refused("PK\x03\x04 something else"), HasSubstr("numpy.save"));
   EXPECT_THAT(refused(with("'<i4'", "False", "(1,)")), HasSubstr("of type '<i4'"));
   EXPECT_THAT(refused(with("'>f4'", "False", "(1,)")), HasSubstr("little-endian"));

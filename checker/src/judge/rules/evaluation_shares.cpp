@@ -11,7 +11,7 @@ class EvaluationShares : public Shares {
  public:
   using Shares::Shares;
 
-  // Where every rank came to its end, each evaluates after every epoch after which another does.
+  // Where every rank ended, each evaluates after every epoch after which another does.
   bool by_some_ranks() {
     if (!context_.ended_well()) return false;
     std::vector<size_t> without;

@@ -92,7 +92,7 @@ class Losses {
   std::optional<size_t> silent() const { return silent_; }
 
  private:
-  // place: where the value stands among those that a rank as given would report.
+  // place: where the value stands among those that a rank of the original program would report.
   void check(const std::string& name, bool training, double wanted,
              const std::vector<const Pass*>& passes, size_t place) {
     std::vector<Totals> totals;

@@ -25,8 +25,8 @@ std::vector<Label> labels_of(const ExpectedWorld& truth) {
   return labels;
 }
 
-// The first label in a line whose number is no loss of all ranks. One that is another such loss was
-// computed rightly; that it stands in the wrong place is another rule's.
+// The first label in a line whose number is not a loss of all ranks. One that is another such loss
+// was computed rightly; that it stands in the wrong place is another rule's.
 const Label* wrong_label(const std::string& line, const std::vector<Label>& labels,
                          const std::vector<double>& all) {
   for (const auto& label : labels) {

@@ -51,7 +51,7 @@ void aftermath(const RunContext& context, Symptoms& symptoms);
 void output(const RunContext& context, Symptoms& symptoms);
 /// What plain programs show is what the step says that it must be.
 void shown_results(const RunContext& context, Symptoms& symptoms);
-/// They do without the collectives that the step names.
+/// They do not use the collectives that the step forbids.
 void without(const RunContext& context, Symptoms& symptoms);
 /// The program did all that a trainer does: every epoch, evaluation, the test.
 void whole(const RunContext& context, Symptoms& symptoms);

@@ -18,7 +18,7 @@ class TrainingShares : public Shares {
  public:
   using Shares::Shares;
 
-  // Where every rank came to its end, all train equally often.
+  // Where every rank ended, all train equally often.
   bool by_some_ranks() {
     if (!context_.ended_well()) return false;
     size_t most = 0;

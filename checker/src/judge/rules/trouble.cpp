@@ -147,7 +147,7 @@ class Trouble {
     return entries;
   }
 
-  // The line of code of the first rank that waits and of which it is known.
+  // The line of code of the first waiting rank whose line is known.
   std::string where() const {
     for (const auto& rank : run_.ranks) {
       const auto* collective = waiting_in(rank);

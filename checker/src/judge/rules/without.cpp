@@ -1,5 +1,4 @@
-// Some exercises name collectives that they do without: with these the result comes easily, and the
-// lesson does not.
+// Some exercises forbid collectives: with these the result comes easily, and the lesson does not.
 #include <algorithm>
 
 #include "evidence/collective_kinds.hpp"

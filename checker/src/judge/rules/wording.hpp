@@ -7,7 +7,7 @@
 
 namespace checker::rules {
 
-/// Losses, epochs and line ends are to be as the program printed them as given; in which words,
+/// Losses, epochs and line ends are to be as the original program printed them; in which words,
 /// nobody asks. Returns what is wrong with a line ("several_epochs"), or nothing.
 std::optional<EvidenceLine> wrong_wording(const std::string& line, const ExpectedWorld& truth);
 

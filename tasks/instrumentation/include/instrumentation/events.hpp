@@ -297,7 +297,7 @@ struct GradientSizesRecord {
   uint64_t zeros;                ///< in no bin
   double largest;                ///< size of an element
   double sum;                    ///< of sizes
-  double sum_of_squares;         ///< of which the root is the norm
+  double sum_of_squares;         ///< its root is the norm
   uint32_t bins[kGradientBins];  ///< the first and the last one hold what is beyond them as well
 };
 

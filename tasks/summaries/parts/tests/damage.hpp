@@ -13,7 +13,7 @@
 namespace tasks::summaries {
 
 /// The text of the error that reading a file of these bytes ends with, which must name the file and
-/// say what mends it; empty if the file was read.
+/// say what fixes it; empty if the file was read.
 inline std::string error_of_bytes(
     const TemporaryFolder& folder, const std::string& bytes,
     const std::function<void(const std::filesystem::path& file)>& read) {

@@ -109,7 +109,7 @@ TEST_F(SentencePieces, OfOtherNumbersAreRefused) {
 
 TEST_F(SentencePieces, OfNoModelAreRefused) {
   EXPECT_THAT(error(""), HasSubstr("no pieces"));
-  EXPECT_THAT(error("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("no whole"));
+  EXPECT_THAT(error("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("not a complete"));
   std::shared_ptr<const Tokenizer> tokenizer;
   try {
     worldsize_sentence_pieces(folder_.path(), tokenizer);
