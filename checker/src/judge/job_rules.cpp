@@ -76,7 +76,7 @@ class JobRules {
 
   void nodes() {
     if (job_.hosts.size() == 2) return;
-    // One is what the script asks for as given.
+    // The unchanged script asks for one.
     symptoms_.push_back(
         {.id = "not_two_nodes",
          .values = {{"nodes", job_.hosts.size()}},
