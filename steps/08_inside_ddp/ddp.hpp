@@ -53,10 +53,10 @@ class DataParallel {
     //   Let several gradients travel together, in buckets of about as many bytes as bucket_bytes()
     //   says. Three places change.
     //
-    //   Here, put the parameters into buckets_. backward() comes to the last parameters first: so
-    //   begin with the last one, or no bucket is full early. A parameter that no longer fits begins
-    //   the next bucket. One that is larger than a bucket has a bucket of its own. Every parameter
-    //   is in exactly one bucket.
+    //   Here, put neighbours among the parameters into buckets_. backward() comes to the last
+    //   parameters first: so begin with the last one, and the first bucket is full early. A
+    //   parameter that no longer fits begins the next bucket. One that is larger than a bucket has
+    //   a bucket of its own. Every parameter is in exactly one bucket.
     //
     //   average() then copies the bucket's gradients in a row into bucket.gradients, one tensor,
     //   and sends that. finish() copies the averages back, each to the gradient that it belongs to.
