@@ -186,6 +186,7 @@ class Replay {
         entry["accumulated"] = finite(deviation(got, plus(mean, ranks_[r].steps[t - 1].gradients)));
       }
       entry["parameters"] = names_apart(got, mean, ranks_[r].parameters);
+      entry["multiples"] = multiples_of(got, mean, ranks_[r].parameters);
       entry["mean_over"] = ranks_averaged(got, local, r);
       if (!places_[r]) continue;
       entry["fingerprint_mean"] = finite(deviation_at(got, *places_[r], mean));
