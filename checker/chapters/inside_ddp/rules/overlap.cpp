@@ -15,12 +15,13 @@ void overlap(const RunContext& context, Symptoms& symptoms);
 namespace {
 
 // What comes of numbers that are read while they still change is luck.
-constexpr std::array<std::string_view, 11> kLuck{"no_gradients",
+constexpr std::array<std::string_view, 12> kLuck{"no_gradients",
                                                  "gradients_not_averaged",
                                                  "gradients_averaged_in_some_steps",
                                                  "gradients_averaged_over_some_ranks",
                                                  "gradients_summed",
                                                  "gradients_divided_twice",
+                                                 "gradients_divided_wrongly",
                                                  "gradients_accumulate",
                                                  "some_gradients_not_averaged",
                                                  "gradients_wrong",
