@@ -22,7 +22,7 @@ struct Todo {
   std::vector<std::string> features;  ///< what is switched on once it is done
   std::vector<int> needs;             ///< TODOs without which it cannot be judged
   int shows_in = 0;                   ///< the TODO at which it shows, where it does nothing alone
-  std::string while_given;            ///< why it is open while its code is as given, whatever runs
+  std::string while_given;            ///< why it is open while its code is unchanged, whatever runs
   std::string here_too;               ///< what to do at its further places, one line
   std::string text;                   ///< what, where, why, what to expect; paragraphs
   std::string hint;
