@@ -47,6 +47,12 @@ void wait_until_connected(Gloo& gloo) {
 
 c10::intrusive_ptr<c10d::Backend> make_gloo(const BackendRequest& request) {
   auto options = Gloo::Options::create(request.timeout);
+  // c10d has two threads by default, and after each collective they write its name into one string
+  // without a lock (ProcessGroupGloo::runLoop, lastCompletedWorkName). Names from 16 letters on,
+  // such as ALLGATHER_COALESCED, lie on the heap: two collectives that end at the same time free
+  // the same memory, and the process aborts in malloc() later. The price: a callback of a future
+  // must not wait for another collective of the group, which would wait behind it.
+  options->threads = 1;
   if (const auto interfaces = process_environment("GLOO_SOCKET_IFNAME")) {
     for (size_t begin = 0; begin <= interfaces->size();) {
       const size_t end = std::min(interfaces->find(',', begin), interfaces->size());
