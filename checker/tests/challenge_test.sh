@@ -22,8 +22,8 @@ grep -v '^ *// TODO' "$solution" >"$scratch/finished.cpp"
 judge finished 0 'The challenge is done'
 sed 's/, .pad = false//' "$scratch/finished.cpp" >"$scratch/padded.cpp"
 cmp -s "$scratch/finished.cpp" "$scratch/padded.cpp" && { echo "FAILED: nothing was broken"; exit 1; }
-judge padded 1 'This is the first thing that is wrong:'
-judge padded 1 'The course teaches it at TODO 4, step 03_sampler.'
+judge padded 1 'The first mistake is:'
+judge padded 1 'The course explains it at TODO 4, step 03_sampler.'
 sed 's/set_epoch(epoch)/set_epoch(epok)/' "$scratch/finished.cpp" >"$scratch/misspelt.cpp"
 judge misspelt 1 'misspelt.cpp:'
 judge misspelt 1 'does not compile'
