@@ -24,7 +24,7 @@ TEST(Rendezvous, NamesTheRanksThatNeverCome) {
     set("WORLD_SIZE", "4");
     ranks::meet(2);
     EXPECT_THAT([] { setup({.timeout = std::chrono::seconds(2)}); },
-                ThrowsMessage<Error>(HasSubstr("of 4 ranks, 2, 3 did not come")));
+                ThrowsMessage<Error>(HasSubstr("of 4 ranks, 2, 3 did not join")));
     EXPECT_FALSE(is_initialized());
   });
 }

@@ -202,8 +202,7 @@ TEST(DistributedSampler, ResumesWithinAnEpoch) {
 
 TEST(DistributedSampler, RefusesWhatContradictsItself) {
   EXPECT_THAT([] { DistributedSampler(10); }, ThrowsMessage<Error>(HasSubstr("setup()")));
-  EXPECT_THAT([] { DistributedSampler(10, {.rank = 1}); },
-              ThrowsMessage<Error>(HasSubstr("together")));
+  EXPECT_THAT([] { DistributedSampler(10, {.rank = 1}); }, ThrowsMessage<Error>(HasSubstr("both")));
   EXPECT_THAT([] { sampler(10, 2, 2, {}); }, ThrowsMessage<Error>(HasSubstr("rank 2 of 2")));
   EXPECT_THAT([] { sampler(10, 0, 0, {}); }, ThrowsMessage<Error>(HasSubstr("rank 0 of 0")));
 }
