@@ -237,7 +237,8 @@ TEST(FailingSave, WhenTheDirectoryIsGoneBetweenTwoSaves) {
     run.save(1);
     if (world.rank == 0) fs::rename(run.directory, ranks::shared_folder() / "elsewhere");
     barrier();
-    EXPECT_THAT(error_of_all_ranks([&] { run.save(2); }), HasSubstr("checkpoints: is gone"));
+    EXPECT_THAT(error_of_all_ranks([&] { run.save(2); }),
+                HasSubstr("checkpoints: has disappeared"));
     EXPECT_FALSE(fs::exists(run.directory));
     barrier();
     if (world.rank == 0) fs::rename(ranks::shared_folder() / "elsewhere", run.directory);

@@ -168,7 +168,7 @@ TEST(CheckpointOfParts, APartThatNoFileHoldsIsAnError) {
                 [](const auto& file) { return file.name == "model-0.safetensors"; });
   detail::write_manifest(saved, manifest);
   expect_refused(folder.path(),
-                 {"manifest.json", "'layer.weight' is not whole", "20 of the 20 elements"});
+                 {"manifest.json", "'layer.weight' is incomplete", "20 of the 20 elements"});
 }
 
 TEST(CheckpointOfParts, PiecesThatOverlapAreNotSaved) {

@@ -71,7 +71,7 @@ TEST(Checkpoints, GivesScalarsBack) {
   EXPECT_EQ(back.get("loss", 0.0), 0.1 + 0.2);
   EXPECT_EQ(back.get("name", ""), "laptop");
   EXPECT_THAT([&] { back.get("epochs", 0); }, ThrowsMessage<Error>(HasSubstr("'epochs'")));
-  EXPECT_THAT([&] { back.get("epoch", 0.5); }, ThrowsMessage<Error>(HasSubstr("no double")));
+  EXPECT_THAT([&] { back.get("epoch", 0.5); }, ThrowsMessage<Error>(HasSubstr("not a double")));
 }
 
 TEST(Checkpoints, KeepsTheNewestAndRemovesWhatKilledRunsLeft) {
@@ -89,7 +89,7 @@ TEST(Checkpoints, KeepsTheNewestAndRemovesWhatKilledRunsLeft) {
   EXPECT_EQ(names_in(folder / "step-000000015"),
             (std::set<std::string>{"manifest.json", "model.safetensors", "optimizer.safetensors",
                                    "rank-0.safetensors"}));
-  EXPECT_THAT([] { Checkpoints("x", {.keep = 0}); }, ThrowsMessage<Error>(HasSubstr("keep 0")));
+  EXPECT_THAT([] { Checkpoints("x", {.keep = 0}); }, ThrowsMessage<Error>(HasSubstr("keep is 0")));
 }
 
 TEST(Checkpoints, OfTheSameStepAreReplacedAndEarlierOnesRefused) {

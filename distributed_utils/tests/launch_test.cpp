@@ -131,7 +131,7 @@ TEST(Launch, SaysWhichVariableIsNoSuchNumber) {
         << value;
   }
   EXPECT_THAT([&] { read(with(kTorchrun, "RANK", "8")); },
-              ThrowsMessage<Error>(HasSubstr("RANK='8' is no number from 0 to 7")));
+              ThrowsMessage<Error>(HasSubstr("RANK='8' is not a number from 0 to 7")));
   EXPECT_THAT([&] { read(with(kTorchrun, "MASTER_PORT", "70000")); },
               ThrowsMessage<Error>(HasSubstr("MASTER_PORT")));
 }

@@ -111,7 +111,7 @@ TEST(OptimizerState, RefusesAnothersAndChangesNothing) {
   refused(of_wide, wide, good, "has shape [4, 3], the parameter's is [5, 3]");
   StateDict more = good;
   more["exp_avg.2.weight"] = torch::zeros({1});
-  refused(adamw, model, more, "'2.weight', which is no parameter");
+  refused(adamw, model, more, "'2.weight', which is not a parameter");
   StateDict less = good;
   less.erase("step.0.weight");
   refused(adamw, model, less, "'step.0.weight' is not in it");

@@ -74,7 +74,7 @@ TEST(DestroyProcessGroup, AGroupThatIsUsedAfterItIsAnError) {
     const auto tensor = torch::ones({2});
     destroy_process_group();
     const auto expect_refused = [&] {
-      const auto refused = ThrowsMessage<Error>(HasSubstr("'group1' was shut down"));
+      const auto refused = ThrowsMessage<Error>(HasSubstr("has shut down the group 'group1'"));
       EXPECT_THAT([&] { all_reduce(tensor, ReduceOp::SUM, pair); }, refused);
       EXPECT_THAT([&] { send(tensor, 1 - world.rank, pair); }, refused);
       EXPECT_THAT([&] { barrier(pair); }, refused);

@@ -111,7 +111,7 @@ TEST(RankGroups, RefuseNamesAndSizesThatMakeNoMesh) {
   };
   expect_refused("tp-cp-dp-xp", "tp", "order 'tp-cp-dp-xp' names the dimension 'xp'");
   expect_refused("tp-cp-dp-tp", "tp", "order 'tp-cp-dp-tp' names 'tp' twice");
-  expect_refused("tp-cp-pp", "tp", "leaves out dp, of which there are 3");
+  expect_refused("tp-cp-pp", "tp", "leaves out dp, which has size 3");
   expect_refused("tp-cp-dp-pp", "ep", "group 'ep' names the dimension 'ep'");
   expect_refused("tp-cp-dp-pp", "dp-dp", "names 'dp' twice");
   expect_refused("tp-cp-dp-pp", "", "''");

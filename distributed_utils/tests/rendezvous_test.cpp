@@ -49,7 +49,8 @@ void look_elsewhere(const std::string& host, uint16_t port) {
 TEST(Rendezvous, SaysThatAHostIsNotKnown) {
   ranks::run(1, [] {
     look_elsewhere("no host at all", 29500);
-    EXPECT_THAT(hasty_setup, ThrowsMessage<Error>(HasSubstr("no host at all: this node knows no")));
+    EXPECT_THAT(hasty_setup,
+                ThrowsMessage<Error>(HasSubstr("no host at all: this node does not know")));
   });
 }
 
@@ -97,7 +98,7 @@ TEST(Rendezvous, SaysThatNoWayLeadsThere) {
     look_elsewhere("127.0.0.1", 29500);  // not even the loopback is up
     set("RANK", "1");
     EXPECT_THAT([] { setup({.timeout = std::chrono::seconds(30)}); },
-                ThrowsMessage<Error>(HasSubstr("no way leads from this node to 127.0.0.1")));
+                ThrowsMessage<Error>(HasSubstr("this node has no route to 127.0.0.1")));
   });
 }
 

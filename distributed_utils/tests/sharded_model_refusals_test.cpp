@@ -71,12 +71,12 @@ TEST(ShardedModelRefusals, AnotherModelIsRefusedOnAllRanks) {
     EXPECT_THAT(refusal.of([](auto& run) {
       run.net.pieces[0].global_shape = {14, 6};
     }),
-                HasSubstr("'box.weight' has shape [13, 6] in its files, the model's has [14, 6]"));
+                HasSubstr("'box.weight' has shape [13, 6] in its files, but [14, 6] in the model"));
     EXPECT_THAT(
         refusal.of([](auto& run) {
           run.net.pieces[0].tensor = run.net.pieces[0].tensor.to(torch::kFloat);
         }),
-        HasSubstr("'box.weight' was saved as Double, the model has it as Float. Fix: convert"));
+        HasSubstr("'box.weight' was saved as Double, but the model has it as Float. Fix: convert"));
     EXPECT_THAT(refusal.of([](auto&) {}, /*with_optimizer=*/true),
                 HasSubstr("holds no optimizer state. Fix: load_sharded_model(model, folder)"));
     EXPECT_EQ(refusal.of([](auto&) {}), "") << "it loads what is right";
@@ -105,7 +105,7 @@ TEST(ShardedModelRefusals, AWholeTensorOfAPiecesShapeIsRefused) {
     torch::optim::SGD optimizer(half.parameters(), 0.1);
     const auto refused = HasSubstr("'rows' has shape [4, 2], the model's has [8, 2]");
     EXPECT_THAT(error_of_all_ranks([&] { load_sharded_model(half, folder); }),
-                HasSubstr("'rows' has shape [4, 2] in its files, the model's has [8, 2]"));
+                HasSubstr("'rows' has shape [4, 2] in its files, but [8, 2] in the model"));
     EXPECT_THAT(error_of_all_ranks([&] {
                   barrier();
                   load(half, file);
@@ -139,8 +139,8 @@ TEST(ShardedModelRefusals, PiecesThatDoNotMakeTheWholeAreNotSaved) {
       barrier();
     };
     refused(6, 6, "holds elements of 'box.weight' that");
-    refused(8, 6, "its piece of 'box.weight', of shape [6, 6] from [8, 0] on, lies outside");
-    refused(7, 5, "no file in the folder holds 6 of the 78 elements");
+    refused(8, 6, "its piece of 'box.weight', of shape [6, 6] from [8, 0] on, is outside");
+    refused(7, 5, "no file in the folder holds 6 of its 78 elements");
   });
 }
 

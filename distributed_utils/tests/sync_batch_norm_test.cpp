@@ -250,7 +250,7 @@ TEST(ConvertSyncBatchNorm, RefusesWhatItCannotReach) {
   };
   const auto typed = std::make_shared<Typed>();
   EXPECT_THAT([&] { convert_sync_batchnorm(typed); },
-              ThrowsMessage<Error>(HasSubstr("'second' is a BatchNorm2d in no Sequential")));
+              ThrowsMessage<Error>(HasSubstr("'second' is a BatchNorm2d outside a Sequential")));
   EXPECT_NE(typed->first[0]->as<torch::nn::BatchNorm2d>(), nullptr) << "changes nothing";
   torch::nn::Sequential flat(torch::nn::Linear(2, 2), torch::nn::BatchNorm1d(2));
   EXPECT_THAT([&] { convert_sync_batchnorm(flat.ptr()); },

@@ -181,7 +181,7 @@ TEST_F(CheckpointingTest, ASignalSavesAndStopsAfterTheStepThatRuns) {
       run.step(totals);
       ADD_FAILURE() << "it went on";
     } catch (const Stopped& stopped) {
-      EXPECT_STREQ(stopped.what(), "stopped after step 2 and saved; --resume goes on from there");
+      EXPECT_STREQ(stopped.what(), "stopped after step 2 and saved; --resume continues from there");
     }
   }
   options.resume = true;
@@ -196,7 +196,7 @@ TEST_F(CheckpointingTest, ACheckpointOfAnotherRunIsRefused) {
               HasSubstr("had 40 training samples, this one has 41"));
   options.seed = 3;
   EXPECT_THAT(error_of([&] { Trainer(options).restore(); }),
-              HasSubstr("had the seed 0, this one has 3; give --seed 0"));
+              HasSubstr("had the seed 0, this one has 3; use --seed 0"));
 }
 
 TEST_F(CheckpointingTest, ASaveThatFailsDoesNotEndTheRun) {

@@ -50,7 +50,7 @@ TEST(Exercise, AFileThatIsNotThereYetIsAnErrorInWords) {
               ThrowsMessage<Error>(HasSubstr("does not exist, or is empty. Fix: ")));
   std::ofstream(folder.path() / "empty.txt").flush();
   EXPECT_THAT([&] { read_numbers(folder.path() / "empty.txt"); },
-              ThrowsMessage<Error>(HasSubstr("empty.txt is not there, or empty")));
+              ThrowsMessage<Error>(HasSubstr("empty.txt does not exist, or is empty")));
 }
 
 TEST(Exercise, ShowPrintsTheNameAndTheNumbers) {

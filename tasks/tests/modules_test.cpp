@@ -23,7 +23,7 @@ TEST(Modules, AreLoadedByName) {
 
 TEST(Modules, OfWhichOneIsMissingSaySo) {
   EXPECT_THAT(error_of([] { load_task("no_such_task"); }),
-              AllOf(HasSubstr("no_such_task: not built here"), HasSubstr("tasks/no_such_task.so"),
+              AllOf(HasSubstr("no_such_task: not built, "), HasSubstr("tasks/no_such_task.so"),
                     HasSubstr("./workbook build")));
 }
 
@@ -31,7 +31,7 @@ TEST(Modules, ThatLackALibraryOrAreNoneSaySo) {
   EXPECT_THAT(error_of([] { load_task("lacks_a_library"); }),
               AllOf(HasSubstr("lacks_a_library: cannot be loaded"), HasSubstr("missing_function")));
   EXPECT_THAT(error_of([] { load_task("no_task"); }),
-              AllOf(HasSubstr("no_task.so is no task"), HasSubstr("build again")));
+              AllOf(HasSubstr("no_task.so is not a task"), HasSubstr("build again")));
 }
 
 TEST(Modules, HavePartsThatAreLoadedByName) {
@@ -45,13 +45,14 @@ TEST(Modules, OfTasksWithoutTheirLibrarySayWhatFixesIt) {
             "needs_a_library needs libsomething, which is not there. Fix: install it.");
   const std::vector<Row> table{kOneIsMissing.front(),
                                {"needs_a_library", [] { return load_task("needs_a_library"); }}};
-  EXPECT_THAT(help_text(table, table.front().entry(), "laptop"),
-              AllOf(HasSubstr("laptop seed"), HasSubstr("  needs_a_library needs libsomething")));
+  EXPECT_THAT(
+      help_text(table, table.front().entry(), "laptop"),
+      AllOf(HasSubstr("laptop deep seed"), HasSubstr("  needs_a_library needs libsomething")));
 }
 
 TEST(Modules, TheHelpShowsTheOthers) {
   const auto text = help_text(kOneIsMissing, kOneIsMissing.front().entry(), "laptop");
-  EXPECT_THAT(text, AllOf(HasSubstr("laptop seed"), HasSubstr("no_such_task: not built here")));
+  EXPECT_THAT(text, AllOf(HasSubstr("laptop deep seed"), HasSubstr("no_such_task: not built, ")));
 }
 
 }  // namespace

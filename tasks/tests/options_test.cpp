@@ -47,7 +47,8 @@ TEST(Options, MonitoringCanBeAskedForAndRefused) {
   EXPECT_TRUE(parse({}).monitor);
   EXPECT_FALSE(parse({"--monitor=false"}).monitor);
   setenv("WORLDSIZE_MONITOR", "perhaps", 1);
-  EXPECT_THAT(error_of_arguments({}), HasSubstr("WORLDSIZE_MONITOR: 'perhaps'"));
+  EXPECT_THAT(error_of_arguments({}),
+              HasSubstr("WORLDSIZE_MONITOR: expected true or false, got 'perhaps'"));
   unsetenv("WORLDSIZE_MONITOR");
 }
 
@@ -97,7 +98,7 @@ TEST(Options, FastIsAllOrSomeOfTheTasksParts) {
               AllOf(HasSubstr("--fast: 'norms'"), HasSubstr("loss, norm, graph")));
   EXPECT_THAT(error_of_arguments({"--fast=loss,all"}), HasSubstr("--fast: 'all'"));
   EXPECT_THAT(error_of_arguments({"--task", "weather", "--batch-size", "1", "--fast=loss"}),
-              HasSubstr("no part of weather"));
+              HasSubstr("not a part of weather"));
 }
 
 TEST(Options, OfAFileMayNameEverythingButItself) {
@@ -127,8 +128,9 @@ TEST(Options, UnknownNamesAreMetWithTheNearestKnownOnes) {
 }
 
 TEST(Options, WhatBelongsToNoOptionIsRefused) {
-  EXPECT_THAT(error_of_arguments({"3"}), HasSubstr("'3' belongs to no option"));
-  EXPECT_THAT(error_of_arguments({"--seed", "1", "2"}), HasSubstr("'2' belongs to no option"));
+  EXPECT_THAT(error_of_arguments({"3"}), HasSubstr("'3' does not belong to an option"));
+  EXPECT_THAT(error_of_arguments({"--seed", "1", "2"}),
+              HasSubstr("'2' does not belong to an option"));
   EXPECT_THAT(error_of_arguments({"--epochs"}), HasSubstr("epochs"));
   EXPECT_THAT(error_of_arguments({"--data", "--epochs"}), HasSubstr("--data needs an argument"));
 }

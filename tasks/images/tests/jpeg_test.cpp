@@ -109,7 +109,7 @@ TEST(Jpeg, FilesThatAreMissingEmptyOrNoneAreNamed) {
   EXPECT_THAT(error_of([&] { read_jpeg(folder.write("empty.JPEG", "")); }),
               AllOf(HasSubstr("empty.JPEG"), HasSubstr("empty")));
   EXPECT_THAT(error_of([&] { read_jpeg(folder.write("text.JPEG", "text")); }),
-              AllOf(HasSubstr("text.JPEG"), HasSubstr("no JPEG")));
+              AllOf(HasSubstr("text.JPEG"), HasSubstr("not a JPEG")));
   EXPECT_THAT(error_of([&] { read_jpeg(folder.path()); }), HasSubstr(folder.path().string()));
 }
 

@@ -36,7 +36,8 @@ TEST(Text, IsFoundUnderBothOfItsNames) {
 
 TEST(Text, NamesWhatIsMissing) {
   const TemporaryFolder folder;
-  EXPECT_THAT(error_of([&] { read_text(folder.path() / "none"); }), HasSubstr("none is no folder"));
+  EXPECT_THAT(error_of([&] { read_text(folder.path() / "none"); }),
+              HasSubstr("none is not a folder"));
   EXPECT_THAT(error_of([&] { read_text(folder.path()); }),
               AllOf(HasSubstr("wiki.train.tokens"), HasSubstr("train.txt")));
   folder.write("train.txt", "a\n");
@@ -50,8 +51,8 @@ TEST(Text, NamesAFileThatIsNone) {
   };
   EXPECT_THAT(error(""), HasSubstr("x.txt: holds no words"));
   EXPECT_THAT(error(" \n\n"), HasSubstr("holds no words"));
-  EXPECT_THAT(error(std::string("ab\0c\n", 5)), HasSubstr("x.txt: byte 2 is no UTF-8"));
-  EXPECT_THAT(error("ab\xFF\n"), HasSubstr("byte 2 is no UTF-8"));
+  EXPECT_THAT(error(std::string("ab\0c\n", 5)), HasSubstr("x.txt: byte 2 is not UTF-8"));
+  EXPECT_THAT(error("ab\xFF\n"), HasSubstr("byte 2 is not UTF-8"));
   EXPECT_THAT(error("a\nb"), HasSubstr("middle of a line"));
   EXPECT_THAT(error("a\nb\xE2\x82"), HasSubstr("middle of a character"));
 }

@@ -113,7 +113,8 @@ TEST(EmbeddingRows, RefuseMoreWordsThanPromised) {
         [&] {
           rows.mean(torch::zeros({5, 3}), torch::zeros({5}, torch::kLong), 9);
         },
-        testing::ThrowsMessage<Error>(testing::HasSubstr("5 words at once, of 4")));
+        testing::ThrowsMessage<Error>(
+            testing::HasSubstr("5 words at once, but ranks have room for 4")));
   });
 }
 

@@ -68,8 +68,8 @@ TEST(JsonLines, ThatAreWrongAreNamed) {
   EXPECT_THAT(error_at_2("7"), HasSubstr("not a JSON object"));
   EXPECT_THAT(error_at_2(""), HasSubstr("is blank"));
   EXPECT_THAT(error_at_2(" \r"), HasSubstr("is blank"));
-  EXPECT_THAT(error_at_2(std::string(9, '\0')), HasSubstr("no JSON"));
-  EXPECT_THAT(error_at_2(R"({"document": "a", "summary": "b"}x)"), HasSubstr("no JSON"));
+  EXPECT_THAT(error_at_2(std::string(9, '\0')), HasSubstr("not JSON"));
+  EXPECT_THAT(error_at_2(R"({"document": "a", "summary": "b"}x)"), HasSubstr("not JSON"));
 }
 
 TEST(JsonLines, ThatNeverEndAreRefused) {
@@ -82,7 +82,7 @@ TEST(JsonLines, ThatNeverEndAreRefused) {
     std::string deep;
     while (deep.size() < kLongestLine / 8) deep += start;
     const auto nested = folder.write("b.jsonl", "{\"id\": " + deep);
-    EXPECT_THAT(error_of([&] { pairs_in(nested); }), HasSubstr("b.jsonl:1: this line is no JSON"));
+    EXPECT_THAT(error_of([&] { pairs_in(nested); }), HasSubstr("b.jsonl:1: this line is not JSON"));
   }
 }
 

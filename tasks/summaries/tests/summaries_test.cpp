@@ -146,9 +146,9 @@ TEST_F(SummariesTask, RefusesWeightsWithoutT5) {
   EXPECT_THAT(error_of([&] { make_task(options_of("weights: a.safetensors\n")); }),
               HasSubstr("t5: true"));
   EXPECT_THAT(error_of([&] { make_task(options_of("salience: last\n")); }),
-              HasSubstr("'last' is neither lead nor count"));
+              HasSubstr("expected lead or count, got 'last'"));
   EXPECT_THAT(error_of([&] { make_task(options_of("heads: 5\n")); }),
-              HasSubstr("no multiple of the 5 heads"));
+              HasSubstr("not a multiple of the 5 heads"));
 }
 
 TEST_F(SummariesTask, StartsFromWeights) {

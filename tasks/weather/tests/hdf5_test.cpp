@@ -97,7 +97,7 @@ TEST(Hdf5, RefusesPlacesBeyondTheEnd) {
   for (const auto& place : {Place{3, 0}, Place{-1, 0}, Place{0, 1}, Place{0, -1}}) {
     EXPECT_THAT(
         error_of([&] { dataset.read(place[0], place[1], &value); }),
-        HasSubstr(fmt::format("[{}, {}] is asked for, and there are [3, 1]", place[0], place[1])));
+        HasSubstr(fmt::format("[{}, {}] does not exist: there are [3, 1]", place[0], place[1])));
   }
 }
 

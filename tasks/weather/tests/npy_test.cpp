@@ -75,7 +75,7 @@ TEST(Npy, RefusesOtherContentWithTheFilesName) {
   };
   EXPECT_THAT(refused(""), HasSubstr("not a complete .npy file"));
   EXPECT_THAT(refused("PK\x03\x04 something else"), HasSubstr("numpy.save"));
-  EXPECT_THAT(refused(with("'<i4'", "False", "(1,)")), HasSubstr("of type '<i4'"));
+  EXPECT_THAT(refused(with("'<i4'", "False", "(1,)")), HasSubstr("have type '<i4'"));
   EXPECT_THAT(refused(with("'>f4'", "False", "(1,)")), HasSubstr("little-endian"));
   EXPECT_THAT(refused(with("[('a', '<f4')]", "False", "(1,)")), HasSubstr("unknown"));
   EXPECT_THAT(refused(with("'<f4'", "True", "(1,)")), HasSubstr("row-major"));

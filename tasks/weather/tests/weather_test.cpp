@@ -161,7 +161,7 @@ TEST_F(WeatherTest, ReadsAFolderWithItsOwnChannels) {
 
 TEST_F(WeatherTest, RefusesSettingsThatDoNotFit) {
   EXPECT_THAT(error_of([&] { make_task(options("heads: 5\n")); }),
-              HasSubstr("96 is no multiple of the 5 heads"));
+              HasSubstr("96 is not a multiple of the 5 heads"));
   EXPECT_THAT(error_of([&] { make_task(options("lead: 0\n")); }), HasSubstr("mine.yaml:2: lead"));
 }
 

@@ -144,7 +144,8 @@ TEST_F(ArrowPairs, ThatAreCutAreAlwaysNamed) {
     for (size_t length = 0; length < whole.size(); ++length) {
       EXPECT_NE(error(whole.substr(0, length)), "") << length << " of " << whole.size();
     }
-    EXPECT_THAT(error(whole + "x"), HasSubstr(form == Form::stream ? "goes on" : "Arrow"));
+    EXPECT_THAT(error(whole + "x"),
+                HasSubstr(form == Form::stream ? "continues after the end" : "Arrow"));
     EXPECT_NE(error(whole + whole), "");
     EXPECT_EQ(error(whole), "");
   }
