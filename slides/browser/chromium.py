@@ -3,6 +3,7 @@
 The protocol: https://chromedevtools.github.io/devtools-protocol/. Messages are JSON, each ends with a
 zero byte; Chromium reads them from file descriptor 3 and writes them to 4."""
 
+import base64
 import json
 import os
 import select
@@ -119,6 +120,22 @@ class Chromium:
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete' && (!window.Reveal || Reveal.isReady())")
         self.run("document.fonts.ready.then(() => true)")
+
+    def show(self, html):
+        """Shows this HTML instead of the page."""
+        frame = self.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
+        self.call("Page.setDocumentContent", frameId=frame, html=html)
+
+    def turn_to(self, slide):
+        """Shows a slide of a deck, with all its fragments, and waits until it is drawn."""
+        self.run(f"Reveal.slide({slide}, 0, 1000)")
+        self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+
+    def picture(self, width=None, height=None):
+        """The page as the bytes of a PNG; width and height: the upper left part of it, however small the window."""
+        part = {} if width is None else {"clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
+                                         "captureBeyondViewport": True}
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png", **part)["data"])
 
     def wait(self, condition, timeout=30):
         end = time.monotonic() + timeout

@@ -28,19 +28,15 @@ def draw_sheets(site, output, decks, dark=False, width=1280, height=720):
 def slides_of(page, address):
     page.open(address)
     for index in range(page.run("Reveal.getTotalSlides()")):
-        page.run(f"Reveal.slide({index}, 0, 1000)")
-        page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
-        yield page.call("Page.captureScreenshot", format="png")["data"]
+        page.turn_to(index)
+        yield page.picture()
 
 
 def sheet_of(page, pictures):
-    images = "".join(f'<img src="data:image/png;base64,{data}" style="width:640px;border:1px solid #888;margin:3px">' for data in pictures)
+    images = "".join(f'<img src="data:image/png;base64,{base64.b64encode(data).decode()}" '
+                     'style="width:640px;border:1px solid #888;margin:3px">' for data in pictures)
     html = f'<body style="margin:0;background:#777;width:{PER_ROW * 650}px">{images}</body>'
     page.call("Page.navigate", url="about:blank")
-    tree = page.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
-    page.call("Page.setDocumentContent", frameId=tree, html=html)
+    page.show(html)
     page.wait("[...document.images].every(image => image.complete)")
-    rows = math.ceil(len(pictures) / PER_ROW)
-    clip = {"x": 0, "y": 0, "width": PER_ROW * 650, "height": rows * 370, "scale": 1}
-    data = page.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
-    return base64.b64decode(data)
+    return page.picture(PER_ROW * 650, math.ceil(len(pictures) / PER_ROW) * 370)

@@ -3,7 +3,6 @@
 usage: readme.py SITE MONITOR_PAGE, from slides/. SITE is the built slides, MONITOR_PAGE what
 `./workbook monitor` wrote. The verdict is captured/check_05_mean_of_means.txt."""
 
-import base64
 import html
 import re
 import sys
@@ -28,36 +27,27 @@ def coloured(text):
     return re.sub(r"\A(.*)$", r"<b>\1</b>", text, count=1, flags=re.M)
 
 
-def picture_of(page, name, clip):
-    data = page.call("Page.captureScreenshot", format="png", clip=clip | {"scale": 1}, captureBeyondViewport=True)["data"]
-    (FOLDER / name).write_bytes(base64.b64decode(data))
-
-
 def draw_verdict():
     text = (SLIDES / "captured" / f"{VERDICT}.txt").read_text()
     text = text.split("\n\n  This run:")[0]  # what follows tells of the run, not of the mistake
     with Chromium(1000, 800) as page:
-        tree = page.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
-        page.call("Page.setDocumentContent", frameId=tree, html=TERMINAL.format(coloured(text)))
+        page.show(TERMINAL.format(coloured(text)))
         size = page.run("(box => [box.width, box.height])(document.querySelector('pre').getBoundingClientRect())")
-        picture_of(page, "verdict.png", {"x": 0, "y": 0, "width": size[0], "height": size[1]})
+        (FOLDER / "verdict.png").write_bytes(page.picture(*size))
 
 
 def draw_slide(site, deck="4_ddp", title="Buckets, and overlap"):
     with Chromium(1000, 563) as page:
         page.open(f"file://{site}/decks/{deck}.html")
-        page.run(f"""(() => {{
-          const at = Reveal.getSlides().findIndex(slide => slide.querySelector('h2')?.textContent.startsWith({title!r}));
-          Reveal.slide(at, 0, 1000);
-        }})()""")
-        page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
-        picture_of(page, "slide.png", {"x": 0, "y": 0, "width": 1000, "height": 563})
+        page.turn_to(page.run("Reveal.getSlides().findIndex(slide => "
+                              f"slide.querySelector('h2')?.textContent.startsWith({title!r}))"))
+        (FOLDER / "slide.png").write_bytes(page.picture())
 
 
 def draw_monitor(file, width=1000, height=648):
     with Chromium(width, height) as page:
         page.open(f"file://{file}")
-        picture_of(page, "monitor.png", {"x": 0, "y": 0, "width": width, "height": height})
+        (FOLDER / "monitor.png").write_bytes(page.picture())
 
 
 if __name__ == "__main__":

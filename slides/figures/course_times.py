@@ -1,12 +1,8 @@
 """Deck 9: the training times that the courses on images and summaries reported, from
 data/course_times.csv. The dashed frame is the time that more GPUs alone would leave."""
 
-import csv
-from pathlib import Path
-
+from figures.data import rows
 from figures.drawing import GREEN, SKY, Drawing
-
-DATA = Path(__file__).resolve().parents[1] / "data" / "course_times.csv"
 
 
 def in_words(seconds):
@@ -14,10 +10,10 @@ def in_words(seconds):
 
 
 def steps():
-    rows = list(csv.DictReader(line for line in DATA.read_text().splitlines() if not line.startswith("#")))
+    runs = rows("course_times")
     d = Drawing(1180, 420)
-    scale, first, told = 560 / max(int(row["seconds"]) for row in rows), {}, []
-    for index, row in enumerate(rows):
+    scale, first, told = 560 / max(int(row["seconds"]) for row in runs), {}, []
+    for index, row in enumerate(runs):
         seconds, gpus = int(row["seconds"]), int(row["gpus"])
         one = first.setdefault(row["run"], seconds)
         y = 12 + index * 78 + (24 if row["run"] == "XSum" else 0)

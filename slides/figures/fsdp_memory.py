@@ -1,19 +1,15 @@
 """Deck 10: what each rank's tensors take under DDP and under FSDP, from data/fsdp_memory.csv."""
 
-import csv
-from pathlib import Path
-
+from figures.data import rows
 from figures.drawing import ORANGE, SKY, Drawing
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "fsdp_memory.csv"
 WAYS = (("DistributedDataParallel", "DDP"), ("one unit", "FSDP, one unit"), ("block by block", "FSDP, by block"))
 
 
 def fullest():
     """By (ranks, way): the megabytes of the fullest rank, between steps and at most."""
-    lines = [line for line in DATA.read_text().splitlines() if not line.startswith("#")]
     found = {}
-    for row in csv.DictReader(lines):
+    for row in rows("fsdp_memory"):
         key = int(row["ranks"]), row["way"]
         own = int(row["between_steps"]) / 1e6, int(row["most"]) / 1e6
         found[key] = tuple(map(max, found.get(key, own), own))

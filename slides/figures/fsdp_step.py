@@ -1,12 +1,9 @@
 """Deck 10: one step of rank 0 of four under FSDP, from data/fsdp_events.csv: which units are whole when, and what that
 takes."""
 
-import csv
-from pathlib import Path
-
+from figures.data import rows
 from figures.drawing import GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, Drawing
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "fsdp_events.csv"
 RANKS = 4
 MOST_MB = 12  # of the axis
 LEFT, COLUMN, TOP, HEIGHT = 30, 124, 44, 104
@@ -28,8 +25,7 @@ PICTURES = (
 
 
 def events():
-    lines = [line for line in DATA.read_text().splitlines() if not line.startswith("#")]
-    return [(row["event"], row["unit"], int(row["bytes"]) / 1e6) for row in csv.DictReader(lines)]
+    return [(row["event"], row["unit"], int(row["bytes"]) / 1e6) for row in rows("fsdp_events")]
 
 
 def units(seen):

@@ -1,16 +1,8 @@
 """Deck 9: BatchNorm's buffers on two ranks in the last training step of an epoch, and what each rank
 then evaluates. The numbers come from data/running_means.csv."""
 
-import csv
-from pathlib import Path
-
+from figures.data import rows
 from figures.drawing import GREEN, ORANGE, SKY, VERMILION, Drawing, rank_colour
-
-DATA = Path(__file__).resolve().parents[1] / "data" / "running_means.csv"
-
-
-def measured():
-    return list(csv.DictReader(line for line in DATA.read_text().splitlines() if not line.startswith("#")))
 
 
 def picture(caption, alt, after, words):
@@ -29,9 +21,9 @@ def picture(caption, alt, after, words):
 
 
 def steps():
-    rows = measured()
-    apart = [f"a running mean: {row['running_mean']}\nloss: {row['unsynchronised_loss']}" for row in rows]
-    alike = [f"a running mean: {rows[0]['running_mean']}\nloss: {row['synchronised_loss']}" for row in rows]
+    measured = rows("running_means")
+    apart = [f"a running mean: {row['running_mean']}\nloss: {row['unsynchronised_loss']}" for row in measured]
+    alike = [f"a running mean: {measured[0]['running_mean']}\nloss: {row['synchronised_loss']}" for row in measured]
     return [
         picture("The weights are equal, the buffers are not: each rank evaluates another model.",
                 "After the last step the ranks have different running means and different losses of the same data.",

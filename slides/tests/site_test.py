@@ -2,7 +2,6 @@
 
 usage: site_test.py OUTPUT_FOLDER"""
 
-import csv
 import re
 import resource
 import subprocess
@@ -56,15 +55,16 @@ class Decks(unittest.TestCase):
 
 
     def test_what_a_question_quotes_was_measured(self):
-        lines = [line for line in (SLIDES / "data" / "step_times.csv").read_text().splitlines() if line[:1] != "#"]
-        one, four = next(csv.DictReader(lines))["ms_1_gpu"], next(csv.DictReader(lines))["ms_4_gpus"]
+        from figures.data import rows
+        first = rows("step_times")[0]
+        one, four = first["ms_1_gpu"], first["ms_4_gpus"]
         words = (SLIDES / "decks" / "1_one_gpu.md").read_text()
         self.assertIn(f"A step takes {one} ms on one GPU, and {four} ms on four", words)
         self.assertIn(f"in {four} / {one} = {float(four) / float(one):.2f} of the time", words)
 
     def test_what_is_said_of_other_courses_is_in_the_data(self):
-        lines = [line for line in (SLIDES / "data" / "course_times.csv").read_text().splitlines() if line[:1] != "#"]
-        one, four, eight = [row for row in csv.DictReader(lines) if row["run"] == "ImageWoof"]
+        from figures.data import rows
+        one, four, eight = [row for row in rows("course_times") if row["run"] == "ImageWoof"]
         words = (SLIDES / "decks" / "9_workloads.md").read_text()
         self.assertIn(f"9025 pictures in {one['epoch_seconds']} s: {9025 / int(one['epoch_seconds']):.0f} a second", words)
         self.assertIn(f"took {one['epoch_seconds']} s, then {four['epoch_seconds']} s. "
