@@ -226,7 +226,7 @@ class Processes {
     return symptom;
   }
 
-  // Without --resume a job that was queued again begins again.
+  // Without --resume a job that was queued again trains from the first epoch.
   std::optional<Symptom> options_of_ranks() {
     for (const auto& start : job_.trainers) {
       if (std::ranges::find(start.arguments, "--resume") != start.arguments.end()) continue;

@@ -1,6 +1,6 @@
 #pragma once
-/// Keeps the results of judging the catalogue: kept, so that what has not changed need not be
-/// judged again, and so that published figures can be held against it.
+/// Keeps the results of judging the catalogue, so that what has not changed need not be judged
+/// again, and published figures can be held against them.
 #include <filesystem>
 #include <map>
 #include <string>

@@ -13,6 +13,11 @@ bool RunContext::expects(std::string_view name) const {
   return features.contains(std::string(name));
 }
 
+std::string RunContext::started_with(std::string_view option) const {
+  const auto found = std::find(plan.options.rbegin(), plan.options.rend(), option);
+  return found == plan.options.rend() || found == plan.options.rbegin() ? "" : *std::prev(found);
+}
+
 bool RunContext::ended_well() const {
   return run().result.success() &&
          std::ranges::all_of(run().ranks, [](const RankSeen& rank) { return rank.left_regularly; });

@@ -46,6 +46,8 @@ struct RunContext {
   double tolerance() const;
   double gradient_tolerance() const;
   double loss_tolerance() const;
+  /// The value of an option that the run was started with, "--seed"; empty: it got none.
+  std::string started_with(std::string_view option) const;
   /// Whether every rank ended by itself, successfully.
   bool ended_well() const;
   /// Whether these are the ranks with the local rank 0 on all nodes but the first.

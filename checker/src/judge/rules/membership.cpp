@@ -74,19 +74,12 @@ void own_device(const RunContext& context, Symptoms& symptoms) {
   }
 }
 
-// What the run was started with; empty: not said.
-std::string started_with(const RunContext& context, std::string_view option) {
-  const auto& options = context.plan.options;
-  const auto found = std::find(options.rbegin(), options.rend(), option);
-  return found == options.rend() || found == options.rbegin() ? "" : *std::prev(found);
-}
-
 std::string type_of(const std::string& device) { return device.substr(0, device.find(':')); }
 
 // Who makes a group without setup() picks by other ways, and nobody knows by which.
 void passes_on_the_choice(const RunContext& context, Symptoms& symptoms) {
-  const auto device = started_with(context, "--device");
-  const auto backend = started_with(context, "--backend");
+  const auto device = context.started_with("--device");
+  const auto backend = context.started_with("--backend");
   for (const auto& rank : context.run().ranks) {
     if (rank.setups.empty()) continue;
     const auto& asked = rank.setups.back();

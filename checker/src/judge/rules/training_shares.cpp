@@ -129,11 +129,8 @@ class TrainingShares : public Shares {
 
   // 0 is what a sampler has that nobody told a seed; the epochs that it is set may bring it in.
   bool seed_of_nobody(size_t epoch) {
-    const auto& options = context_.plan.options;
-    const auto option = std::ranges::find(options, "--seed");
-    if (epoch > 0 || option == options.end() || std::next(option) == options.end()) return false;
-    const auto& chosen = *std::next(option);
-    if (chosen == "0") return false;
+    const auto chosen = context_.started_with("--seed");
+    if (epoch > 0 || chosen.empty() || chosen == "0") return false;
     for (const auto& rank : context_.run().ranks) {
       bool any = false;
       for (const auto& sampler : rank.samplers) {
