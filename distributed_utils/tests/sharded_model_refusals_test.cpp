@@ -176,7 +176,7 @@ TEST(ShardedModelRefusals, AFolderOfOtherThingsIsNotReplaced) {
     std::ofstream(folder / "file") << "mine";
     fs::create_directories(folder / "output" / "deeper");
     EXPECT_THAT([&] { save_sharded_model(run.net, folder / "output"); },
-                ThrowsMessage<Error>(HasSubstr("would remove 'deeper', which is no part of")));
+                ThrowsMessage<Error>(HasSubstr("would remove 'deeper', which does not belong to")));
     EXPECT_THAT([&] { save_sharded_model(run.net, folder / "file"); },
                 ThrowsMessage<Error>(HasSubstr("is not a folder. Fix: remove it")));
     EXPECT_THAT([&] { load_sharded_model(run.net, folder / "file"); },
