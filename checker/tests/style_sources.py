@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Holds sources to the words that style.py bans: what they say and what their comments say. usage: style_sources.py
 
-It reads the comments and string literals of C++ sources that are not tests, and looks for the phrases of style.BANNED.
+It reads the comments and string literals of C++ sources that are not tests, and of the slides' figures in Python. It
+looks for the phrases of style.BANNED.
 Each public header must begin with a comment that says what it is for."""
 
 import re
 import sys
+import tokenize
 from pathlib import Path
 
 import style
 
 FOLDERS = ("checker/replay", "checker/src", "distributed_utils/include", "distributed_utils/src", "tasks")
 PUBLIC = ("distributed_utils/include", "tasks/include")
+FIGURES = "slides/figures"
 SUFFIXES = (".cpp", ".hpp", ".cu", ".cuh")
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 TOKEN = re.compile(rf"""(?P<comment>//[^\n]*(?:\n[ \t]*//[^\n]*)*)|R"(\w*)\(.*?\)\2"|'(?:[^'\\\n]|\\.)'"""
@@ -33,11 +36,18 @@ def texts(source: str):
             yield line, "".join(part[1:-1] for part in re.findall(STRING, token["strings"]))
 
 
+def texts_of_python(file: Path):
+    with open(file, "rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            if token.type in (tokenize.COMMENT, tokenize.STRING):
+                yield token.start[0], re.sub(r"\s+", " ", token.string)
+
+
 def look(root: Path) -> list[str]:
     problems = []
-    for file in sources(root):
+    for file in sources(root) + sorted((root / FIGURES).glob("*.py")):
         name, source = file.relative_to(root), file.read_text()
-        for line, words in texts(source):
+        for line, words in texts_of_python(file) if file.suffix == ".py" else texts(source):
             problems += [f'{name}:{line}: "{match[0]}", {advice} — {words[:160]}' for pattern, advice in style.BANNED.items()
                          if (match := re.search(pattern, words, re.I))]
         if file.suffix == ".hpp" and str(name).startswith(PUBLIC) and not re.match(r"#pragma once\n/// \S", source):

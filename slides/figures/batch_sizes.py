@@ -1,4 +1,4 @@
-"""Deck 9: loss after equally many samples over the batch size, from data/batch_sizes.csv."""
+"""Deck 9: loss after the same number of samples over the batch size, from data/batch_sizes.csv."""
 
 from math import log2
 
@@ -32,4 +32,4 @@ def steps():
     d.words((left + right) / 2, bottom + 60, "samples a step, on all ranks", 22)
     d.words(left + 8, top, "validation loss", 22, anchor="start")
     words = "; ".join(f"{row['batch']} samples a step, rate {row['rate']}: {row['loss']}" for row in measured)
-    return [d.step("", "Validation loss after equally many samples: " + words)]
+    return [d.step("", "Validation loss after the same number of samples: " + words)]

@@ -47,5 +47,5 @@ def steps():
         picture(0, f"A bucket holds about {limit():.0f} elements, a quarter of all."),
         picture(1, "The last four gradients fit. The next one does not."),
         picture(2, "A parameter that is larger than a bucket has one of its own."),
-        picture(3, "Three messages in place of eight. The first leaves before the large layer is computed."),
+        picture(3, "Three messages instead of eight. The first leaves before the large layer is computed."),
     ]

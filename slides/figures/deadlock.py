@@ -18,17 +18,17 @@ def picture(caption, ranks, alt):
 def steps():
     start = [("setup", SKY, 120), ("train", GREEN, 200)]
     return [
-        picture("As it should be: every rank, the same collectives.",
+        picture("Correct: every rank calls the same collectives.",
                 [start + [("all_reduce", ORANGE, 190), ("evaluate", GREEN, 190), ("all_reduce", ORANGE, 190)]] * 2,
                 "Both ranks: setup, train, all_reduce, evaluate, all_reduce."),
-        picture("if (rank == 0) all_reduce(…): rank 0 waits for somebody who is elsewhere.",
+        picture("if (rank == 0) all_reduce(…): rank 0 waits for a rank that never calls it.",
                 [start + [("all_reduce: waits …", VERMILION, 590)], start + [("evaluate", GREEN, 190)]],
                 "Rank 0 waits in all_reduce while rank 1 evaluates."),
-        picture("Then they meet in collectives that are not the same call.",
+        picture("Then the ranks meet in two calls that do not match.",
                 [start + [("all_reduce 1: waits …", VERMILION, 590)],
                  start + [("evaluate", GREEN, 190), ("all_reduce 1, meant as 2", VERMILION, 394)]],
                 "Rank 0's first all_reduce meets the one that rank 1 means for the evaluation: wrong numbers."),
-        picture("And at the end one rank waits for a call that never comes.",
+        picture("At the end one rank waits for a call that never comes.",
                 [start + [("all_reduce 1", ORANGE, 190), ("evaluate", GREEN, 190), ("all_reduce 2: waits", VERMILION, 240)],
                  start + [("evaluate", GREEN, 190), ("all_reduce 1", ORANGE, 190), ("has ended", None, 240)]],
                 "Rank 0 waits in its second all_reduce; rank 1 has ended."),

@@ -16,11 +16,11 @@ PICTURES = (
     ("gathered", "layers.1", 1, "Layer 0 is freed. Its activations stay for backward()."),
     ("gathered", "layers.5", 1, "The curve climbs by activations, not by parameters."),
     ("forward ends", "", 1, "Forward ends. The last layer stays whole: backward() begins with it."),
-    ("reduce", "layers.7", 1, "Layer 7 is through: freed, and its gradients are on their way. Layer 6 is coming."),
+    ("reduce", "layers.7", 1, "Layer 7 is done and freed. Its gradients are on their way. Layer 6 arrives."),
     ("gathered", "layers.5", 2, "Three things at once: layer 5 computes, layer 4 is coming, layer 6 sends its gradients."),
     ("gathered", "layers.2", 2, "Activations are used up, and the curve falls."),
     ("reduce", "(the rest)", 1, "The rest is reduced last."),
-    ("step ends", "", 1, "The optimizer has changed its quarter. All is as before."),
+    ("step ends", "", 1, "The optimizer has changed its quarter. Everything is as before."),
 )
 
 

@@ -22,7 +22,7 @@ def steps():
     prepares, finds, trains = ("prepares", SKY, 420), ("finds", YELLOW, 150), ("trains", GREEN, 300)
     waits = ("waits", None, 420)
     return [
-        picture("Unchanged: nobody finds anything, and all write the same files.",
+        picture("Unchanged: no rank finds files, and all write the same ones.",
                 [[("prepares", VERMILION, 420), trains]] * 4,
                 "All four ranks prepare at the same time."),
         picture("Rank 0 only: the second node's disk is still empty.",

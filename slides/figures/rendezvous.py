@@ -23,5 +23,5 @@ def picture(caption, stage):
 def steps():
     return [picture("Every node is told the same address, port and job id.", 0),
             picture("Node 0 is the host: it opens a store on that port.", 1),
-            picture("All nodes report there, itself included.", 2),
-            picture("Once all are there, ranks are dealt out.", 3)]
+            picture("All nodes connect to it, node 0 included.", 2),
+            picture("When all have arrived, each process gets its rank.", 3)]

@@ -27,7 +27,7 @@ def split():
         d.arrow(856, y + 70, 930, 165)
     d.box(940, 110, 220, 110, YELLOW, "Z", 28, bold=True)
     d.words(1050, 70, "all-reduce", 25)
-    return d.step("Each GPU has one summand of Z: one all-reduce adds them up.",
+    return d.step("Each GPU has one term of Z: one all-reduce adds them up.",
                   "GPU 0 computes Y0 times B0, GPU 1 Y1 times B1; an all-reduce adds both to Z.")
 
 

@@ -26,5 +26,5 @@ def steps():
     return [
         picture("world size 8: as many processes as GPUs", "Two nodes with four GPUs each.", 4, False, False),
         picture("rank: 0 to 7, over all nodes", "The processes have ranks 0 to 3 on node 0 and 4 to 7 on node 1.", 4, True, False),
-        picture("local rank: 0 to 3, anew on every node", "Each node counts its processes 0 to 3 as local ranks.", 4, True, True),
+        picture("local rank: 0 to 3 again on each node", "Each node counts its processes 0 to 3 as local ranks.", 4, True, True),
     ]
