@@ -58,6 +58,24 @@ double multiple_of(const Flat& got, const Flat& wanted) {
   return deviation(got, scaled(wanted, factor)) < kSame ? factor : 0;
 }
 
+Flat multiples_of(const Flat& got, const Flat& wanted, const std::vector<TensorSeen>& parameters) {
+  Flat multiples;
+  auto from = got.begin();
+  auto from_wanted = wanted.begin();
+  for (const auto& parameter : parameters) {
+    const auto size = static_cast<std::ptrdiff_t>(parameter.elements);
+    if (got.end() - from < size || wanted.end() - from_wanted < size) return {};
+    const Flat part(from, from + size), wanted_part(from_wanted, from_wanted + size);
+    from += size;
+    from_wanted += size;
+    const bool none = std::ranges::all_of(wanted_part, [](double g) { return g == 0; });
+    if (size < 2 || none) continue;
+    multiples.push_back(multiple_of(part, wanted_part));
+    if (multiples.back() == 0) return {};
+  }
+  return multiples;
+}
+
 void keep_stepped(Flat& gradients, const std::vector<bool>& stepped,
                   const std::vector<TensorSeen>& parameters) {
   size_t from = 0;

@@ -24,6 +24,11 @@ Flat weighted_mean(const std::vector<Flat>& parts, const std::vector<double>& we
 /// The number by which these are larger than `wanted`, all alike; 0 if there is none.
 double multiple_of(const Flat& got, const Flat& wanted);
 
+/// That number for each parameter of more than one element whose gradient is not to be zero; none
+/// if one of them has no such number.
+Flat multiples_of(const Flat& got, const Flat& wanted,
+                  const std::vector<checker::TensorSeen>& parameters);
+
 /// Zeros for the parameters that no optimizer stepped.
 void keep_stepped(Flat& gradients, const std::vector<bool>& stepped,
                   const std::vector<checker::TensorSeen>& parameters);

@@ -201,6 +201,7 @@ class Replay {
         entry["accumulated"] = finite(deviation(got, plus(mean, recorded(r)[t - 1].gradients)));
       }
       entry["parameters"] = names_of_parameters_apart(r, got, of_ranks);
+      entry["multiples"] = multiples_of(got, mean, ranks_[r].parameters);
       entry["mean_over"] = entry["mean"].get<double>() < kSame ? std::vector<size_t>()
                                                                : ranks_averaged(got, local, r);
       if (!places_[r]) continue;

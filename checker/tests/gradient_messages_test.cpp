@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 
 // What a rank did: ( and ) begin and end backward(), p is a matrix product, s an optimizer step. A
 // digit is a message of so many elements; the same digit again begins and ends a wait for it, or
-// takes its future where ? stands before it.
+// takes its future where ? stands before it. Between < and > another thread does what is done.
 class Rank {
  public:
   explicit Rank(CollectiveKind kind = CollectiveKind::all_reduce) : kind_(kind) {
@@ -38,6 +38,8 @@ class Rank {
       log_.add(Kind::backward, uint64_t{0});
     } else if (mark == ')') {
       log_.add(Kind::backward_ended, uint64_t{0});
+    } else if (mark == '<' || mark == '>') {
+      log_.on_thread(mark == '<' ? 2 : 1);
     } else if (mark == 's') {
       log_.add(Kind::loss, 1.0, 1.0, 1.0).add(Kind::stepping, uint64_t{0}, uint64_t{0});
       log_.add(Kind::values, 0.5).add(Kind::gradients, 0.1);
@@ -81,7 +83,7 @@ std::vector<std::vector<uint64_t>> sizes_in(const RankSeen& rank, bool early = f
   for (const auto& step : gradient_messages(rank)) {
     auto& own = sizes.emplace_back();
     for (const auto& message : step.messages) {
-      if (!early || step.overlaps(*message.seen)) own.push_back(message.seen->call.elements);
+      if (!early || step.overlaps(message)) own.push_back(message.seen->call.elements);
     }
   }
   return sizes;
@@ -109,6 +111,44 @@ TEST(GradientMessages, OverlapWhatBeginsBeforeTheirWait) {
   EXPECT_THAT(sizes_in(rank_that("(ppp)345345s"), true), ElementsAre(IsEmpty())) << "too late";
   EXPECT_THAT(sizes_in(rank_that("(p3p4p)?3?44s"), true), ElementsAre(ElementsAre(3, 4)))
       << "a wait that nobody sees comes with the last one";
+}
+
+TEST(GradientMessages, HoldUpNobodyWhereAThreadAsideWaits) {
+  EXPECT_THAT(sizes_in(rank_that("(ppp<33>)s"), true), ElementsAre(ElementsAre(3)));
+  EXPECT_THAT(sizes_in(rank_that("(ppp<3>3)s"), true), ElementsAre(IsEmpty()))
+      << "backward() waits";
+}
+
+TEST(GradientMessages, AreToldFromOnesAfterTheStep) {
+  checker::Run run;
+  run.ranks.push_back(rank_that("(p3p)3s"));
+  EXPECT_FALSE(sends_after_steps(run));
+  run.ranks.push_back(rank_that("(pp)s4"));
+  EXPECT_TRUE(sends_after_steps(run));
+}
+
+TEST(GradientMessages, MayBeSentBySomeRanksOnly) {
+  const auto only_some = [](const std::string& one, const std::string& other) {
+    checker::Run run;
+    run.ranks.push_back(rank_that(one));
+    run.ranks.push_back(rank_that(other));
+    return only_some_send_in_backward(run);
+  };
+  EXPECT_TRUE(only_some("(p3p", "(pp)s4")) << "the first waits, and the other sends something else";
+  EXPECT_TRUE(only_some("(p3p)3s(p4p", "(p3p)3s(pp)s"));
+  EXPECT_FALSE(only_some("(p3p)3s", "(p3p)3s"));
+  EXPECT_FALSE(only_some("(p3p)3s", "(pp)33s")) << "the other sends it later";
+  EXPECT_FALSE(only_some("(p3p", "(pp)")) << "it has not stepped, and may be about to send";
+  EXPECT_FALSE(only_some("(pp)33s", "(pp)s")) << "not in backward()";
+}
+
+TEST(GradientMessages, MayComeToOneRankOnly) {
+  checker::Run run;
+  run.ranks.push_back(Rank(CollectiveKind::reduce).that("(p3p)3s(pp)s"));
+  EXPECT_TRUE(only_reduces(run, 0));
+  EXPECT_FALSE(only_reduces(run, 1)) << "nothing is sent";
+  run.ranks.push_back(rank_that("(p3p)3s"));
+  EXPECT_FALSE(only_reduces(run, 0));
 }
 
 TEST(GradientMessages, SayHowMuchIsReduced) {

@@ -15,6 +15,12 @@ class LogWriter {
  public:
   using Kind = instrumentation::Kind;
 
+  /// What follows is another thread's. The first is 1.
+  LogWriter& on_thread(uint32_t thread) {
+    thread_ = thread;
+    return *this;
+  }
+
   template <class... Numbers>
   LogWriter& add(Kind kind, const Numbers&... numbers) {
     std::string payload;
@@ -28,7 +34,7 @@ class LogWriter {
                                          .check = 0,
                                          .kind = static_cast<Kind>(kind),
                                          .reserved = 0,
-                                         .thread = 1,
+                                         .thread = thread_,
                                          .nanoseconds = ++time_};
     if (ready) header.check = record_check(header, std::as_bytes(std::span(payload)));
     append(bytes_, header);
@@ -74,6 +80,7 @@ class LogWriter {
 
   std::string bytes_;
   uint64_t time_ = 0;
+  uint32_t thread_ = 1;
 };
 
 /// What a rank in a world of this size did, by such a log.

@@ -126,6 +126,22 @@ TEST(Tell, BlamesTheTodoOfTheStep) {
               HasSubstr("chapter.yaml: the blame table has no phase.dancing"));
 }
 
+// A hand-written DistributedDataParallel with a message for each gradient has no buckets to blame.
+TEST(Tell, PassesOverTodosThatTheProgramHasNotBegun) {
+  const Values values{{"ranks", "rank 0"}, {"step", 1}, {"world", 2}, {"deviation", "1"}};
+  const Symptom wrong{.id = "gradients_wrong", .values = values};
+  const Symptom open{.id = "no_buckets", .kind = FindingKind::not_started};
+  const auto todos = [](const Symptoms& symptoms) {
+    std::vector<int> all;
+    for (const auto& finding : tell(course(), course().step("08"), symptoms, {})) {
+      all.push_back(finding.todo);
+    }
+    return all;
+  };
+  EXPECT_THAT(todos({wrong}), ElementsAre(21));
+  EXPECT_THAT(todos({wrong, open}), ElementsAre(20, 21));
+}
+
 // Code that nobody has touched is ours. Where nothing is touched, the first is as good as any.
 TEST(Tell, PassesOverUntouchedTodosOfAnEntry) {
   const auto todo = [](const std::vector<std::string>& entries, const std::set<int>& untouched) {

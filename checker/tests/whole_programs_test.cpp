@@ -37,13 +37,27 @@ TEST_F(WholePrograms, SayTheirStepAndTheirVerdict) {
   EXPECT_EQ(programs[0].step->label(), "06");
   EXPECT_EQ(programs[1].todo, 8);
   EXPECT_THAT(programs[1].or_todos, ElementsAre(9));
-  EXPECT_EQ(programs[1].text, "the text of b");
+  EXPECT_EQ(programs[1].files.at("train.cpp"), "the text of b");
   EXPECT_TRUE(programs[2].job);
   const auto samples = whole_samples(course(), programs);
   EXPECT_EQ(samples[0].wanted, Expectation::accepted);
   EXPECT_EQ(samples[1].wanted, Expectation::rejected);
   EXPECT_EQ(samples[1].files.front().text, "the text of b");
   EXPECT_EQ(samples[1].form, Form::whole);
+}
+
+TEST_F(WholePrograms, MayBringSeveralFilesOfTheirStep) {
+  const std::string expected = "{step: 8, verdict: wrong, todo: 19, why: It averages weights.}";
+  add("a", "ddp.hpp", expected);
+  const auto one = whole_samples(course(), load())[0].files;
+  add("a", "train.cpp", expected);
+  const auto both = whole_samples(course(), load())[0].files;
+  ASSERT_EQ(one.size(), 2U);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_NE(one[0].text, "the text of a") << "it is the step's";
+  EXPECT_EQ(one[1].text, "the text of a");
+  EXPECT_EQ(both[0].text, "the text of a");
+  EXPECT_EQ(both[1].text, "the text of a");
 }
 
 TEST_F(WholePrograms, MistakesInThemAreErrorsWithFileAndLine) {
@@ -63,7 +77,7 @@ TEST_F(WholePrograms, MistakesInThemAreErrorsWithFileAndLine) {
 
 TEST_F(WholePrograms, OfTheCourseFitIt) {
   for (const auto& program : load_whole_programs(course())) {
-    EXPECT_FALSE(program.text.empty()) << program.name;
+    for (const auto& [name, text] : program.files) EXPECT_FALSE(text.empty()) << program.name;
   }
 }
 

@@ -53,10 +53,11 @@ class DataParallel {
     //   Let several gradients travel together, in buckets of about bucket_bytes() bytes. Three
     //   places change.
     //
-    //   Here, put the parameters into buckets_. backward() reaches the last parameters first, so
-    //   begin with the last one. Then buckets fill one after the other, and the first message
-    //   starts soonest. A parameter that no longer fits starts the next bucket. A parameter that is
-    //   larger than a bucket gets its own. Every parameter is in exactly one bucket.
+    //   Here, put neighbours among the parameters into buckets_. backward() reaches the last
+    //   parameters first, so begin with the last one. Then buckets fill one after the other, and
+    //   the first message starts soonest. A parameter that no longer fits starts the next bucket. A
+    //   parameter that is larger than a bucket gets its own. Every parameter is in exactly one
+    //   bucket.
     //
     //   average() then copies the bucket's gradients one after the other into one tensor,
     //   bucket.gradients, and sends that. finish() copies the averages back, each into the gradient

@@ -49,15 +49,14 @@ const CourseFile* stands_for(const fs::path& file, const Course& course, const S
   return nullptr;
 }
 
-void add_text(WholeProgram& program, const fs::path& folder, const Course& course) {
+void add_files(WholeProgram& program, const fs::path& folder, const Course& course) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const auto* own = stands_for(entry.path(), course, *program.step);
     if (!own) continue;
-    program.file = own->name;
     program.job = own->kind == FileKind::job;
-    program.text = read_file(entry.path());
+    program.files[own->name] = read_file(entry.path());
   }
-  if (program.file.empty()) {
+  if (program.files.empty()) {
     throw Error(folder.string() + ": there is no file of step " + program.step->name + " here.");
   }
 }
@@ -80,7 +79,7 @@ WholeProgram read_program(const fs::path& folder, const Course& course) {
     for (const auto& other : mapping.node("or"))
       program.or_todos.push_back(todo_so_far(file, other, course, *program.step));
   }
-  add_text(program, folder, course);
+  add_files(program, folder, course);
   return program;
 }
 

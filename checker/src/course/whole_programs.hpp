@@ -2,7 +2,8 @@
 /// Programs that are not edits of the reference: written by people who had not seen the rules, with
 /// the verdict that they expect. A program is a folder:
 ///
-///   rounds/1/averages_every_second_step/train.cpp      the file of the step, as a student has it
+///   rounds/1/averages_every_second_step/train.cpp      one or more of the step's files, as a
+///                                                      student has them
 ///                                       expected.yaml
 ///
 ///   step: 4                  # or: C4
@@ -11,6 +12,7 @@
 ///   or: [9]                  # others that a fair teacher could name as well
 ///   why: What the program does, and why that is wrong or right.
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,9 +27,9 @@ struct WholeProgram {
   int todo = 0;               ///< of a wrong one
   std::vector<int> or_todos;  ///< may be named in its place
   std::string why;
-  std::string file;  ///< "train.cpp", "07_multi_node.sbatch"
+  /// Those of the step's files that it brings, by name; the others are as the step has them.
+  std::map<std::string, std::string> files;
   bool job = false;  ///< the file is the job script
-  std::string text;
 };
 
 /// All that lie in the folder or below, by name; none if there is no such folder. Throws Error

@@ -257,7 +257,9 @@ std::vector<Sample> whole_samples(const Course& course, const std::vector<WholeP
   std::vector<Sample> samples;
   for (const auto& program : programs) {
     auto files = rendered(course, *program.step, program.job, Rendering::student);
-    std::ranges::find(files, program.file, &NamedText::name)->text = program.text;
+    for (const auto& [name, text] : program.files) {
+      std::ranges::find(files, name, &NamedText::name)->text = text;
+    }
     samples.push_back({.todo = program.wrong ? program.todo : program.step->todos.front(),
                        .or_todos = program.or_todos,
                        .name = program.name,

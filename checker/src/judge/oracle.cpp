@@ -35,12 +35,14 @@ StepDeviations step_from(const json& step) {
                        .target_mean = number(step, "target_mean", kUnknown),
                        .together = number(step, "together", kUnknown),
                        .target_multiple = number(step, "target_multiple", 0),
+                       .multiples = {},
                        .parameters = {},
                        .mean_over = {},
                        .rate_factor = number(step, "rate_factor", 0),
                        .fingerprint_mean = number(step, "fingerprint_mean", kUnknown),
                        .fingerprint_local = number(step, "fingerprint_local", kUnknown)};
   if (truth.known) {
+    truth.multiples = step.at("multiples").get<std::vector<double>>();
     truth.parameters = step.at("parameters").get<std::vector<std::string>>();
     truth.mean_over = step.at("mean_over").get<std::vector<size_t>>();
   }

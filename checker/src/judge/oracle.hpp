@@ -24,6 +24,8 @@ struct StepDeviations {
   double target_mean = kUnknown;  ///< gradients, from the mean over all ranks' targets
   double together = kUnknown;     ///< and from those of all ranks' batches as one batch
   double target_multiple = 0;  ///< the gradients are so many times that mean; 0: no multiple of it
+  /// Each parameter's gradient is so many times the mean; empty: one has another direction.
+  std::vector<double> multiples;
   std::vector<std::string> parameters;  ///< whose gradient is not the mean
   /// The gradients are the mean over these ranks, who are not all; empty if over no such ranks.
   std::vector<size_t> mean_over;

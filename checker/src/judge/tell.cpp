@@ -101,8 +101,18 @@ Finding tell(const Course& course, const Step& step, const Symptom& symptom,
 
 std::vector<Finding> tell(const Course& course, const Step& step, const Symptoms& symptoms,
                           const std::set<int>& untouched) {
-  std::vector<Finding> findings;
-  for (const auto& symptom : symptoms) findings.push_back(tell(course, step, symptom, untouched));
+  // A TODO that the program has not begun, wherever its code would stand, is not what it did last.
+  auto not_begun = untouched;
+  std::vector<Finding> findings(symptoms.size());
+  const auto tell_those = [&](bool begun) {
+    for (size_t i = 0; i < symptoms.size(); ++i) {
+      if ((symptoms[i].kind != FindingKind::not_started) != begun) continue;
+      findings[i] = tell(course, step, symptoms[i], begun ? not_begun : untouched);
+      if (!begun) not_begun.insert(findings[i].todo);
+    }
+  };
+  tell_those(false);
+  tell_those(true);
   return findings;
 }
 

@@ -18,6 +18,8 @@ int blamed(const Course& course, const Step& step, const std::vector<std::string
 /// Throws Error, with file and line, where the chapter's words lack what the symptom needs.
 Finding tell(const Course& course, const Step& step, const Symptom& symptom,
              const std::set<int>& untouched = {});
+/// Where one of them says that a TODO is not started, the others are not this TODO's fault, if
+/// another may be.
 std::vector<Finding> tell(const Course& course, const Step& step, const Symptoms& symptoms,
                           const std::set<int>& untouched = {});
 

@@ -52,12 +52,35 @@ class OneStart {
     };
     const auto made = made_by(ranks_[0]);
     if (made.empty() || !std::ranges::all_of(ranks_, alike)) return;
+    if (comes_late(made)) return;
     const double apart = deviation(first, made);
     if (apart <= context_.tolerance()) return;
     symptoms_.push_back({.id = "start_not_rank_0s",
                          .values = context_.values(),
                          .evidence = {{"off_by", {{"deviation", digits(apart)}}}},
                          .deviation = apart});
+  }
+
+  // They became alike between their first batch and their first step: the gradients of that step
+  // are of different models, and their mean is that of none.
+  bool comes_late(const Values& made) {
+    const auto made_apart = [&](const RankSeen& rank) {
+      return deviation(made_by(rank), made) > context_.tolerance();
+    };
+    if (sends_before_training(context_.run()) || std::ranges::none_of(ranks_, made_apart)) {
+      return false;
+    }
+    double apart = 0;
+    for (const auto& rank : context_.truth.ranks) {
+      if (rank.steps.empty() || !rank.steps[0].known) return false;
+      apart = std::max(apart, rank.steps[0].mean);
+    }
+    if (apart <= context_.gradient_tolerance()) return false;
+    symptoms_.push_back({.id = "start_comes_late",
+                         .values = context_.values(),
+                         .evidence = {{"first_step", {{"deviation", digits(apart)}}}},
+                         .deviation = apart});
+    return true;
   }
 
   // Of those that training does not change: in others each rank's own batch is already in.

@@ -15,12 +15,13 @@ void overlap(const RunContext& context, Symptoms& symptoms);
 namespace {
 
 // What comes of numbers that are read while they still change is luck.
-constexpr std::array<std::string_view, 11> kLuck{"no_gradients",
+constexpr std::array<std::string_view, 12> kLuck{"no_gradients",
                                                  "gradients_not_averaged",
                                                  "gradients_averaged_in_some_steps",
                                                  "gradients_averaged_over_some_ranks",
                                                  "gradients_summed",
                                                  "gradients_divided_twice",
+                                                 "gradients_divided_wrongly",
                                                  "gradients_accumulate",
                                                  "some_gradients_not_averaged",
                                                  "gradients_wrong",
@@ -43,13 +44,28 @@ struct Seen {
   bool early = false;          ///< one is issued while something is still to be computed
   bool in_buckets = false;     ///< fewer messages than gradients
   bool one_message = false;    ///< for all gradients
+  bool last_first = false;     ///< buckets of neighbours, from the model's end to its beginning
   double most_reduced = 0;     ///< in a step, of the parameters' elements
 };
+
+// Whether the messages are as large as neighbours among the parameters are together, those of the
+// model's end first. Each of them then is complete long before backward() ends.
+bool are_last_first(const RankSeen& rank, const GradientMessages& step) {
+  auto parameter = rank.parameters.rbegin();
+  for (const auto& message : step.messages) {
+    uint64_t rest = message.seen->call.elements;
+    for (; rest > 0; ++parameter) {
+      if (parameter == rank.parameters.rend() || parameter->elements > rest) return false;
+      rest -= parameter->elements;
+    }
+  }
+  return parameter == rank.parameters.rend();
+}
 
 void look_at(const RankSeen& rank, const GradientMessages& step, Seen& seen) {
   bool overlapped = false;
   for (const auto& message : step.messages) {
-    overlapped = overlapped || step.overlaps(*message.seen);
+    overlapped = overlapped || step.overlaps(message);
     seen.in_backward = seen.in_backward || message.in_backward;
     seen.early = seen.early || message.seen->call.products < step.last_product;
     const auto& until = message.seen->waited_until;
@@ -70,6 +86,7 @@ Seen look_at(const RankSeen& rank) {
     seen.messages += step.messages.size();
     seen.in_buckets = step.messages.size() < rank.parameters.size();
     seen.one_message = step.messages.size() == 1;
+    seen.last_first = are_last_first(rank, step);
     const double times = static_cast<double>(step.reduced()) / static_cast<double>(elements);
     seen.most_reduced = std::max(seen.most_reduced, times);
     look_at(rank, step, seen);
@@ -125,7 +142,9 @@ class Overlap {
     if (found == ranks_.end()) return;
     if (found->one_message && found->in_backward) return;  // one_bucket says it
     const bool late = found->in_backward && !found->early;
-    const bool buckets = late && found->in_buckets;
+    // Buckets that are as they should be, and all the same leave together: their hooks wait.
+    const bool hooks = late && found->in_buckets && found->last_first;
+    const bool buckets = late && found->in_buckets && !hooks;
     symptoms_.push_back(
         {.id = "nothing_overlaps",
          .values = context_.values(),
@@ -134,6 +153,7 @@ class Overlap {
                         {"steps", found->steps},
                         {"messages", found->messages / found->steps}}}},
          .variant = found->early ? "at_once"
+                    : hooks      ? "together"
                     : late       ? "late"
                                  : "",
          .blame = {buckets ? "nothing_overlaps.buckets" : "nothing_overlaps"},

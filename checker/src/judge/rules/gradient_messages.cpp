@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "evidence/collective_kinds.hpp"
 
@@ -35,6 +36,28 @@ std::vector<Backward> backwards(const RankSeen& rank) {
   return passes;
 }
 
+bool sends_between(const RankSeen& rank, size_t begin, size_t end) {
+  return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
+    return begin < collective.event && collective.event < end;
+  });
+}
+
+// Whether it stepped after this pass, and sent nothing from the pass's beginning to the step.
+bool steps_without_sending(const RankSeen& rank, const Backward& pass) {
+  const auto step = std::ranges::find_if(
+      rank.steps, [&](const StepSeen& seen) { return seen.event > pass.begin; });
+  return step != rank.steps.end() && !sends_between(rank, pass.begin, step->event);
+}
+
+// Those that run the model or backward(), which on a GPU is autograd's own.
+std::set<uint64_t> computing_threads(const RankSeen& rank) {
+  std::set<uint64_t> threads;
+  for (const auto& event : rank.log.events) {
+    if (event.kind == Kind::forward || event.kind == Kind::backward) threads.insert(event.thread);
+  }
+  return threads;
+}
+
 }  // namespace
 
 uint64_t GradientMessages::reduced() const {
@@ -45,13 +68,19 @@ uint64_t GradientMessages::reduced() const {
   return elements;
 }
 
-bool GradientMessages::overlaps(const CollectiveSeen& message) const {
-  if (message.waited_from) return message.products_meanwhile > 0;
-  return message.call.products < last_product;
+bool GradientMessages::overlaps(const GradientMessage& message) const {
+  if (message.aside) return true;
+  if (message.seen->waited_from) return message.seen->products_meanwhile > 0;
+  return message.seen->call.products < last_product;
 }
 
 std::vector<GradientMessages> gradient_messages(const RankSeen& rank) {
   const auto passes = backwards(rank);
+  const auto computing = computing_threads(rank);
+  const auto is_aside = [&](const CollectiveSeen& collective) {
+    const size_t place = collective.waited_from.value_or(collective.event);
+    return !computing.contains(rank.log.events[place].thread);
+  };
   std::vector<GradientMessages> steps;
   size_t after = 0;
   for (const auto& step : rank.steps) {
@@ -67,7 +96,7 @@ std::vector<GradientMessages> gradient_messages(const RankSeen& rank) {
       const bool in_backward = std::ranges::any_of(passes, [&](const Backward& pass) {
         return pass.begin < collective.event && collective.event < pass.end;
       });
-      seen.messages.push_back({&collective, in_backward});
+      seen.messages.push_back({&collective, in_backward, is_aside(collective)});
       seen.last_product =
           std::max(seen.last_product, collective.call.products + collective.products_meanwhile);
     }
@@ -82,11 +111,61 @@ bool sends_gradients(const Run& run) {
   });
 }
 
+bool only_some_send_in_backward(const Run& run) {
+  std::vector<std::vector<Backward>> passes;
+  for (const auto& rank : run.ranks) passes.push_back(backwards(rank));
+  const auto any = [&](size_t pass, const auto& does) {
+    for (size_t rank = 0; rank < passes.size(); ++rank) {
+      if (pass < passes[rank].size() && does(run.ranks[rank], passes[rank][pass])) return true;
+    }
+    return false;
+  };
+  const auto sends = [](const RankSeen& rank, const Backward& pass) {
+    return sends_between(rank, pass.begin, pass.end);
+  };
+  size_t most = 0;
+  for (const auto& of_rank : passes) most = std::max(most, of_rank.size());
+  for (size_t pass = 0; pass < most; ++pass) {
+    if (any(pass, sends) && any(pass, steps_without_sending)) return true;
+  }
+  return false;
+}
+
+bool only_reduces(const Run& run, size_t step) {
+  return std::ranges::all_of(run.ranks, [&](const RankSeen& rank) {
+    const auto steps = gradient_messages(rank);
+    return step < steps.size() && !steps[step].messages.empty() &&
+           std::ranges::all_of(steps[step].messages, [](const GradientMessage& message) {
+             return static_cast<CollectiveKind>(message.seen->call.op_type) ==
+                    CollectiveKind::reduce;
+           });
+  });
+}
+
 bool sends_before_training(const Run& run) {
   return std::ranges::any_of(run.ranks, [](const RankSeen& rank) {
     const size_t end = rank.phases.empty() ? SIZE_MAX : rank.phases.front().event;
     return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
       return collective.event < end && collective.call.elements > kFew;
+    });
+  });
+}
+
+bool sends_after_steps(const Run& run) {
+  return std::ranges::any_of(run.ranks, [](const RankSeen& rank) {
+    uint64_t model = 0;
+    for (const auto& parameter : rank.parameters) model += parameter.elements;
+    return std::ranges::any_of(rank.steps, [&](const StepSeen& step) {
+      const auto next = std::ranges::find_if(
+          rank.forwards, [&](const ForwardSeen& forward) { return forward.event > step.event; });
+      const size_t end = next == rank.forwards.end() ? SIZE_MAX : next->event;
+      uint64_t sent = 0;
+      for (const auto& collective : rank.collectives) {
+        if (step.event < collective.event && collective.event < end) {
+          sent += collective.call.elements;
+        }
+      }
+      return sent > model / 2;
     });
   });
 }

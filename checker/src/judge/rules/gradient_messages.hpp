@@ -10,6 +10,8 @@ namespace checker::rules {
 struct GradientMessage {
   const CollectiveSeen* seen = nullptr;
   bool in_backward = false;  ///< backward() had not ended when it was issued
+  /// A thread waits for it that computes nothing: nobody sees whether backward() waits for that.
+  bool aside = false;
 };
 
 /// Of one rank in one step.
@@ -20,8 +22,8 @@ struct GradientMessages {
 
   /// Elements that are reduced, all messages together.
   uint64_t reduced() const;
-  /// Whether the program went on computing between the call and its wait.
-  bool overlaps(const CollectiveSeen& message) const;
+  /// Whether the program went on computing between the call and its wait, as far as one can see.
+  bool overlaps(const GradientMessage& message) const;
 };
 
 /// By step; those without messages, too. A message of one or two elements is a loss.
@@ -29,7 +31,15 @@ std::vector<GradientMessages> gradient_messages(const RankSeen& rank);
 
 /// Whether any rank sends gradients in any step.
 bool sends_gradients(const Run& run);
+/// Whether a rank sends while backward() runs, and another steps after the same backward() without
+/// having sent anything since it began.
+bool only_some_send_in_backward(const Run& run);
+/// Whether in this step all ranks reduce to one rank, and bring nothing from there to the others.
+bool only_reduces(const Run& run, size_t step);
 /// Whether any rank sends more than a number before its first batch, weights for example.
 bool sends_before_training(const Run& run);
+/// Whether a rank sends about as much as a model between an optimizer's step and what it computes
+/// next: weights, for example.
+bool sends_after_steps(const Run& run);
 
 }  // namespace checker::rules

@@ -16,7 +16,8 @@ using Reading = std::string_view;
 constexpr Reading kNothing = "no_gradients", kLocal = "gradients_not_averaged",
                   kSum = "gradients_summed", kTwice = "gradients_divided_twice",
                   kAccumulated = "gradients_accumulate", kSome = "some_gradients_not_averaged",
-                  kOther = "gradients_wrong", kLoop = "training_step_wrong";
+                  kScaled = "gradients_divided_wrongly", kOther = "gradients_wrong",
+                  kLoop = "training_step_wrong";
 
 Reading read(const StepDeviations& step, size_t world, double tolerance) {
   const auto fits = [&](double deviation) { return deviation < tolerance; };
@@ -26,6 +27,12 @@ Reading read(const StepDeviations& step, size_t world, double tolerance) {
   if (world > 1 && fits(step.twice)) return kTwice;
   if (fits(step.accumulated)) return kAccumulated;
   return kOther;
+}
+
+// Whether each parameter's gradient is the mean but for a factor, which is not one everywhere.
+bool is_scaled(const StepDeviations& step, double tolerance) {
+  return std::ranges::any_of(step.multiples,
+                             [&](double factor) { return std::abs(factor - 1) > tolerance; });
 }
 
 class Gradients {
@@ -123,17 +130,27 @@ class Gradients {
       evidence.push_back({"only_these", {{"names", list + (names.size() > 4 ? " ..." : "")}}});
       if (reading == kOther) reading = kSome;
     }
+    const bool unclear = reading == kOther || reading == kSome;
+    if (by_hand_ && unclear && is_scaled(*example, context_.gradient_tolerance())) {
+      const auto [least, most] = std::ranges::minmax(example->multiples);
+      reading = kScaled;
+      evidence.push_back({"times_mean", {{"least", digits(least)}, {"most", digits(most)}}});
+    }
     if (ddp_ && (reading == kLocal || reading == kOther) && partly_averaged(ranks, t)) return true;
-    const bool not_started = reading == kLocal && !talks_about_gradients();
+    const bool local = reading == kLocal, silent = local && !talks_about_gradients();
+    const bool late = silent && by_hand_ && sends_after_steps(context_.run());
+    const bool to_one = local && by_hand_ && only_reduces(context_.run(), t);
     add({.id = std::string(reading),
          .evidence = std::move(evidence),
-         .variant = reading == kLocal && talks_in_training() ? "exchanged"
+         .variant = late                                     ? "after_the_step"
+                    : to_one                                 ? "to_one_rank"
+                    : local && talks_in_training()           ? "exchanged"
                     : reading == kOther && by_hand_ && t > 0 ? "later"
                                                              : "",
-         .blame = by_hand_ && not_started
+         .blame = by_hand_ && (silent || to_one)
                       ? std::vector<std::string>{"gradients_not_averaged.at_all"}
                       : std::vector<std::string>{},
-         .kind = not_started ? FindingKind::not_started : FindingKind::mistake,
+         .kind = silent && !late ? FindingKind::not_started : FindingKind::mistake,
          .deviation = deviation_of(*example, t)},
         t);
     return true;

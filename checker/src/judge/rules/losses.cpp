@@ -176,7 +176,8 @@ class Losses {
 
   FindingKind kind() const {
     if (not_started()) return FindingKind::not_started;
-    const bool follows = training_ == 0 && parameters_are_apart();
+    const bool others = parameters_are_apart() || parameters_change_beside_the_optimizer(context_);
+    const bool follows = training_ == 0 && others;
     return follows ? FindingKind::consequence : FindingKind::mistake;
   }
 

@@ -241,6 +241,13 @@ bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events)
   return rank.shutdown_event && !events.empty() && events.back() > *rank.shutdown_event;
 }
 
+bool parameters_change_beside_the_optimizer(const RunContext& context) {
+  return std::ranges::any_of(context.truth.ranks, [&](const ExpectedRank& rank) {
+    return std::ranges::any_of(
+        rank.steps, [&](const StepDeviations& step) { return step.update > context.tolerance(); });
+  });
+}
+
 std::string sampler_or_loader(const RunContext& context, Split split) {
   return (right_sampler(context, split) ? "loader." : "sampler.") + name_of(split);
 }

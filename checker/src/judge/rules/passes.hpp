@@ -59,6 +59,10 @@ std::optional<SamplerProblem> sampler_problem(const RunContext& context, Split s
 /// Whether any of these events comes after the rank's shutdown of its group.
 bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events);
 
+/// Whether a rank trains on with other parameters than its optimizer made. What it evaluates and
+/// saves then is another model than it should be, whatever else it does.
+bool parameters_change_beside_the_optimizer(const RunContext& context);
+
 /// What blame tables call a split that is not dealt out as it should be: is it a wrong sampler or
 /// none ("sampler.training"), or a right one that the loader does not use ("loader.training")?
 std::string sampler_or_loader(const RunContext& context, Split split);

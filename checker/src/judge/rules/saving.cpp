@@ -113,12 +113,14 @@ void saving(const RunContext& context, Symptoms& symptoms) {
     return;
   }
   const auto written = files_of(context, 0);
+  const bool follows =
+      losses_are_in_doubt(symptoms) || parameters_change_beside_the_optimizer(context);
   Symptom symptom{.id = "model_missing",
                   .values = context.values(),
                   .evidence = {{"left", {{"files", list_of(written)}}}},
-                  .kind = everybody_saves(context)        ? FindingKind::not_started
-                          : losses_are_in_doubt(symptoms) ? FindingKind::consequence
-                                                          : FindingKind::mistake};
+                  .kind = everybody_saves(context) ? FindingKind::not_started
+                          : follows                ? FindingKind::consequence
+                                                   : FindingKind::mistake};
   const auto missing = missing_models(context, in_the_output_folder(written), symptom.variant);
   if (missing.empty()) return;
   symptom.values["first"] = missing.front();

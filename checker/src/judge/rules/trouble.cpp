@@ -6,6 +6,7 @@
 #include "judge/collectives.hpp"
 #include "judge/departure.hpp"
 #include "judge/phases.hpp"
+#include "judge/rules/gradient_messages.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
 
@@ -130,6 +131,9 @@ class Trouble {
   // the reason why others wait.
   std::vector<std::string> blame() const {
     std::vector<std::string> entries;
+    if (context_.expects("HOOKS") && only_some_send_in_backward(run_)) {
+      entries.push_back("phase.backward_of_some_ranks");
+    }
     if (const auto evaluation = first_evaluation_not_shared(run_)) entries.push_back(*evaluation);
     if (const auto call = first_call_left_out(run_)) entries.push_back(*call);
     for (const auto& rank : run_.ranks) {
