@@ -61,13 +61,13 @@ Numbers part_of(const Given& given, const Numbers& numbers) {
 Numbers one(size_t number) { return {static_cast<double>(number)}; }
 
 // What a result may be. The checker names it by the phrase where something else was expected.
-struct Kind {
+struct ResultKind {
   std::string_view name;
   const char* phrase;
   Numbers (*of)(const Given& given);
 };
 
-const std::array<Kind, 14> kKinds{{
+const std::array<ResultKind, 14> kKinds{{
     {"own", "result.own", [](const Given& given) { return given.own(); }},
     {"sum", "result.sum", sum},
     {"mean", "result.mean", mean},
@@ -91,7 +91,7 @@ const std::array<Kind, 14> kKinds{{
     {"world_size", "result.world_size", [](const Given& given) { return one(given.world()); }},
 }};
 
-const Kind& kind_named(const ExpectedResult& result) {
+const ResultKind& kind_named(const ExpectedResult& result) {
   std::vector<std::string> known;
   for (const auto& kind : kKinds) {
     if (kind.name == result.is) return kind;
