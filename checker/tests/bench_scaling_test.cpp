@@ -33,6 +33,17 @@ TEST_F(BenchScaling, ComparesBatchesAfterEquallyManySamples) {
   EXPECT_THAT(read_file(output() / "batches.svg"), HasSubstr("learning rate unchanged"));
 }
 
+TEST_F(BenchScaling, GoesOnWithTheRunsThatThereAre) {
+  ASSERT_TRUE(study({"--", "--device", "cpu"}).success());
+  for (const auto& entry : std::filesystem::directory_iterator(output() / "runs")) {
+    write_file(entry.path(), R"({"loss": 42.5, "seconds": 1})");
+  }
+  const auto resumed = study({"--resume", "--", "--device", "cpu"});
+  EXPECT_THAT(resumed.output, HasSubstr("42.5"));
+  const auto again = study({"--", "--device", "cpu"});
+  EXPECT_THAT(again.output, ::testing::Not(HasSubstr("42.5")));
+}
+
 // All runs fail alike, and none takes the others' place.
 TEST_F(BenchScaling, SaysWhyARunFailed) {
   const auto said = study({"--", "--device", "nothing"});

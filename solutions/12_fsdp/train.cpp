@@ -52,7 +52,7 @@ tasks::Score train(const tasks::Task& task, auto& model, auto& loader, auto& opt
 tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch::Device device) {
   const torch::NoGradGuard no_grad;
   model->eval();
-  // TODO 41: an evaluation gathers the parameters once, and ranks may have unequally many batches.
+  // TODO 41: an evaluation gathers once, and ranks may have different numbers of batches.
   const auto whole = model->summon_full_params();
   auto totals = task.no_totals(device);
   for (auto& batch : loader) {

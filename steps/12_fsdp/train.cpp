@@ -55,9 +55,9 @@ tasks::Score evaluate(const tasks::Task& task, auto& model, auto& loader, torch:
   // TODO 41: Evaluate with whole parameters.
   //   Gather the whole model for the time of an evaluation.
   //
-  //   forward() gathers parameters, without gradients too, and a gather needs all ranks. But the
-  //   ranks' shares of a split are unequal: one may have a batch more than the others. It then
-  //   waits in a gather while the others have gone on to add up the losses.
+  //   forward() gathers parameters even without gradients, and each gather needs all ranks. But the
+  //   ranks' shares of a split are unequal: one rank may have one batch more than the others. It
+  //   then waits in a gather while the others already add up the losses.
   //
   //   The wrapper's summon_full_params() returns an object. While it lives, the parameters are
   //   whole on all ranks, and forward() without gradients makes no collective.
@@ -103,23 +103,23 @@ int main(int argc, char** argv) try {
   //   Wrap the model in FullyShardedDataParallel instead of DistributedDataParallel.
   //
   //   So far every rank keeps the whole model: its parameters, their gradients and the optimizer's
-  //   state. With AdamW that is four times the parameters, on every rank the same. The wrapper cuts
-  //   each parameter by rows and keeps one part on each rank. The optimizer steps on these parts
-  //   alone.
+  //   state. With AdamW that is four times the memory of the parameters, on every rank. The wrapper
+  //   cuts each parameter by rows and keeps one part on each rank. The optimizer steps on these
+  //   parts alone.
   //
-  //   Whole parameters are there only for a while. forward() gathers them from all ranks, and frees
-  //   them again. backward() averages the gradients, and leaves each rank its part.
+  //   Whole parameters exist only for a short time. forward() gathers them from all ranks and frees
+  //   them again. backward() averages the gradients and leaves each rank its part of them.
   //
   //   Expect the same losses as in step 06, and an evaluation that hangs until TODO 41 is done.
   // TODO 40: Name the units.
-  //   Tell FullyShardedDataParallel which parts of the model it is to gather one by one.
+  //   Tell FullyShardedDataParallel which parts of the model to gather one by one.
   //
-  //   Without units the whole model is one: all of it is gathered when forward() begins, and stays
-  //   until backward() ends. Then a rank needs as much memory at a step's peak as it did before.
+  //   Without units the whole model is one unit. forward() gathers all of it at once, and it stays
+  //   until backward() ends. At the peak of a step a rank then needs as much memory as before.
   //
-  //   The wrapper's second argument has options. Units are one of them, and the module knows its
-  //   blocks: the layers, in their order. Each unit arrives while the one before it computes. It
-  //   leaves after its own part of forward() and of backward().
+  //   The wrapper's second argument holds options. Units are one of them. The module can list its
+  //   blocks: the layers, in their order. Each unit arrives while the one before it computes. It is
+  //   freed after its own part of forward() and of backward().
   //
   //   Expect a lower peak, and gathers between the layers in ./workbook monitor 12.
   const auto model = DistributedDataParallel(module);

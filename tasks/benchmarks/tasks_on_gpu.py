@@ -42,6 +42,8 @@ TASKS = {
                             ["--width=16", "--heads=2", "--layers=1", "--vocabulary=500"])),
 }
 
+COURSE_PAIRS = 15000  # that the course which this one follows trains T5 on
+
 
 def environment(a):
     """Where the libraries of ours are, also where it was built on another machine."""
@@ -208,10 +210,16 @@ def main():
     parser.add_argument("--batch", type=int, help="samples of a step")
     parser.add_argument("--workers", type=int, help="of the peers")
     parser.add_argument("--max-autotune", action="store_true", help="also that, which compiles for minutes")
+    parser.add_argument("--write-documents", type=pathlib.Path, metavar="FOLDER",
+                        help="instead: write 15,000 pairs as long as XSum's, for summaries")
     parser.add_argument("--tiny", action="store_true", help="small models and data, for a CPU")
     a = parser.parse_args(namespace=Settings())
     if unknown := set(a.tasks) - set(TASKS):
         parser.error(f"unknown task {', '.join(sorted(unknown))}; there are {', '.join(TASKS)}")
+    if a.write_documents:
+        write_documents(a.write_documents, COURSE_PAIRS)
+        print(json.dumps({"pairs": COURSE_PAIRS}))
+        return
     a.build, a.cache = a.build.resolve(), a.cache.resolve()
     a.cache.mkdir(parents=True, exist_ok=True)
     try:

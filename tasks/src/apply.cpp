@@ -17,6 +17,7 @@
 #include "instrumentation/recording.hpp"
 #include "phases.hpp"
 #include "tasks/options.hpp"
+#include "tasks/parallel.hpp"
 
 namespace tasks {
 namespace {
@@ -77,11 +78,11 @@ void make_output_folder(const std::filesystem::path& folder) {
 std::string configuration_of(const Options& options) {
   return fmt::format(
       "task={}\nconfig={}\ndata={}\nepochs={}\nmax_steps={}\nbatch_size={}\nprecision={}\n"
-      "seed={}\ndevice={}\nthreads={}\noutput={}\n",
+      "seed={}\ndevice={}\nthreads={}\nloading_threads={}\noutput={}\n",
       options.task, options.config, options.data ? options.data->string() : "the task's own",
       options.epochs, options.max_steps, options.batch_size, c10::toString(options.precision),
       options.seed, options.device ? options.device->str() : "auto", at::get_num_threads(),
-      options.output.string());
+      parallel_threads(), options.output.string());
 }
 
 // A run goes on without being monitored, too.
@@ -96,6 +97,15 @@ void start_monitoring(const Options& options) {
   }
 }
 
+// torchrun and ./workbook run leave torch one thread a rank, which is too little to load for a GPU.
+void use_threads(const Options& options) {
+  if (options.threads > 0) {
+    at::set_num_threads(options.threads);
+  } else if (options.device ? options.device->is_cuda() : torch::cuda::is_available()) {
+    set_parallel_threads(std::max(at::get_num_threads(), cores_of_rank()));
+  }
+}
+
 }  // namespace
 
 void apply(const Options& options) {
@@ -107,7 +117,7 @@ void apply(const Options& options) {
   if (options.device) check_device(*options.device);
   if (options.memory_limit > 0) limit_memory(options);
   keep_freed_memory();
-  if (options.threads > 0) at::set_num_threads(options.threads);
+  use_threads(options);
   // cuDNN's kernels for a convolution differ by a factor, and it tells which is fastest by trying.
   at::globalContext().setBenchmarkCuDNN(true);
   if (options.deterministic) make_deterministic();

@@ -125,7 +125,8 @@ constexpr std::array rows{
     OptionRow{"monitor", "", "false", "record the run for ./workbook monitor", set_monitor},
     OptionRow{"memory-limit", "MB", "0", "memory for the tensors of a rank on the CPU; 0: no limit",
               set_memory_limit},
-    OptionRow{"threads", "N", "0", "CPU threads per rank; 0: torch decides", set_threads},
+    OptionRow{"threads", "N", "0",
+              "CPU threads per rank; 0: torch decides, and on GPUs all cores load", set_threads},
 };
 
 }  // namespace

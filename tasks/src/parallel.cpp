@@ -4,10 +4,12 @@
 #include <c10/core/thread_pool.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <latch>
 #include <memory>
@@ -70,10 +72,27 @@ struct Share {
   std::exception_ptr failure{};
 };
 
+std::atomic<int> own_threads{0};
+
 }  // namespace
 
+void set_parallel_threads(int threads) { own_threads = threads; }
+
+int parallel_threads() {
+  const int threads = own_threads;
+  return threads > 0 ? threads : at::get_num_threads();
+}
+
+int cores_of_rank() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  const char* const ranks = std::getenv("LOCAL_WORLD_SIZE");
+  const int sharing = ranks ? std::max(1, std::atoi(ranks)) : 1;
+  return std::max(1, CPU_COUNT(&allowed) / sharing);
+}
+
 void parallel_for(int64_t count, const std::function<void(int64_t)>& work) {
-  const int threads = at::get_num_threads();
+  const int threads = parallel_threads();
   if (threads <= 1 || count <= 1) {
     for (int64_t i = 0; i < count; ++i) work(i);
     return;

@@ -6,8 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <cstdlib>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
@@ -38,6 +40,28 @@ TEST_F(Parallel, AsManyAtATimeAsTorchHasThreads) {
   });
   EXPECT_EQ(threads_of_torch, 4) << "one in each";
   EXPECT_EQ(at::get_num_threads(), 4);
+}
+
+// Two pieces wait for each other, while torch has one thread.
+TEST_F(Parallel, AsManyAtATimeAsAreSet) {
+  at::set_num_threads(1);
+  set_parallel_threads(2);
+  std::barrier together(2);
+  parallel_for(2, [&](int64_t) { together.arrive_and_wait(); });
+  EXPECT_EQ(parallel_threads(), 2);
+  set_parallel_threads(0);
+  EXPECT_EQ(parallel_threads(), 1);
+}
+
+TEST_F(Parallel, RanksOfAMachineShareItsCores) {
+  unsetenv("LOCAL_WORLD_SIZE");
+  const int cores = cores_of_rank();
+  EXPECT_GE(cores, 1);
+  setenv("LOCAL_WORLD_SIZE", "2", /*overwrite=*/1);
+  EXPECT_EQ(cores_of_rank(), std::max(1, cores / 2));
+  setenv("LOCAL_WORLD_SIZE", "100000", 1);
+  EXPECT_EQ(cores_of_rank(), 1);
+  unsetenv("LOCAL_WORLD_SIZE");
 }
 
 TEST_F(Parallel, WhatIsThrownComesOut) {

@@ -55,6 +55,11 @@ struct TrialRun {
   double seconds = 0;  ///< in training steps
 };
 
+/// A file of one run, so that a study can be stopped and go on.
+void write_trial_run(const std::filesystem::path& file, const TrialRun& run);
+/// Throws Error for a file that is damaged.
+TrialRun read_trial_run(const std::filesystem::path& file);
+
 struct TrialResult {
   Trial what;
   std::vector<TrialRun> runs;

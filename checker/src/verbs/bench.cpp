@@ -14,10 +14,6 @@
 
 namespace checker {
 
-namespace {
-
-using bench::Result;
-
 void configure_benchmarks(const Project& project) {
   if (cached(project, "WORLDSIZE_BENCHMARKS") == "ON") return;
   const auto said =
@@ -27,12 +23,13 @@ void configure_benchmarks(const Project& project) {
   if (!said.success()) throw Error("Cannot configure the benchmarks:\n" + said.output);
 }
 
-// A Python that has torch; empty: there is none.
 std::string python_with_torch(const Project& project) {
   for (const std::string& python :
        {(project.source / ".venv" / "bin" / "python3").string(), std::string("python3")}) {
     try {
-      if (capture({.arguments = {python, "-c", "import torch"}, .environment = {}, .directory = {}})
+      const std::string finds =
+          "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
+      if (capture({.arguments = {python, "-c", finds}, .environment = {}, .directory = {}})
               .success()) {
         return python;
       }
@@ -41,6 +38,10 @@ std::string python_with_torch(const Project& project) {
   }
   return "";
 }
+
+namespace {
+
+using bench::Result;
 
 std::vector<Result> measure_all(const Project& project, std::vector<bench::Case> cases,
                                 const std::string& python) {
@@ -74,6 +75,9 @@ int run_bench(const Project& project, const Arguments& arguments) {
   if (!arguments.empty() && arguments.front() == "scaling") {
     return run_batch_size_study(project, {arguments.begin() + 1, arguments.end()});
   }
+  if (std::ranges::find(arguments, "--all-gpus") != arguments.end()) {
+    return run_bench_suite(project, arguments);
+  }
   cxxopts::Options options(
       "./workbook bench",
       "Times training steps and compares them with Python, on one rank and on more.\n");
@@ -81,8 +85,9 @@ int run_bench(const Project& project, const Arguments& arguments) {
       "ranks", "Largest number of ranks (default: all GPUs, or two on CPUs)",
       cxxopts::value<size_t>(), "N")("output", "Write the table and the plots into this folder",
                                      cxxopts::value<std::string>()->default_value("output/bench"),
-                                     "DIR")("no-build", "Build nothing");
-  const auto parsed = parse(options, "[scaling] [--quick] [--ranks N] [--output DIR]",
+                                     "DIR")("no-build", "Build nothing")(
+      "all-gpus", "Run the benchmark suite of all chapters: see bench --all-gpus --help");
+  const auto parsed = parse(options, "[scaling | --all-gpus] [--quick] [--ranks N] [--output DIR]",
                             "It prints medians, and the least and the greatest in brackets. NVLink "
                             "multicast is off.\nRun nothing else at the same time.\nbench scaling "
                             "is a study of batch sizes: see bench scaling --help.",

@@ -41,6 +41,7 @@ struct Study {
   StudyBase base;
   StudyPlan plan;
   Arguments passed_on;
+  fs::path runs;  ///< each run's result, in a file of its own
 };
 
 cxxopts::Options options_of_study() {
@@ -61,7 +62,8 @@ cxxopts::Options options_of_study() {
                                       cxxopts::value<size_t>()->default_value("3"), "N")(
       "output", "Write the table and the plot into this folder",
       cxxopts::value<std::string>()->default_value("output/scaling"),
-      "DIR")("no-build", "Build nothing");
+      "DIR")("resume", "Keep the runs of a study that was stopped: those in the output folder")(
+      "no-build", "Build nothing");
   return options;
 }
 
@@ -136,7 +138,7 @@ TrialRun read_run(const fs::path& output, const Trial& trial) {
   return found;
 }
 
-TrialRun run_once(const Study& study, const Trial& trial, size_t seed) {
+TrialRun train(const Study& study, const Trial& trial, size_t seed) {
   const TemporaryFolder folder;
   const auto config = folder.path() / "config.yaml", output = folder.path() / "output";
   write_file(config, bench::config_of(trial, study.base));
@@ -157,6 +159,18 @@ TrialRun run_once(const Study& study, const Trial& trial, size_t seed) {
     throw Error(describe_failure(result) + (last.empty() ? "" : ": " + last));
   }
   return read_run(output, trial);
+}
+
+// Trains, unless an earlier study that is resumed has done so.
+TrialRun run_once(const Study& study, const Trial& trial, size_t seed) {
+  const auto identity = study.task + "\n" + bench::config_of(trial, study.base) + "\n" +
+                        std::to_string(trial.ranks) + "\n" + std::to_string(seed) + "\n" +
+                        join(study.passed_on, "\n");
+  const auto file = study.runs / (fingerprint(identity) + ".json");
+  if (fs::exists(file)) return bench::read_trial_run(file);
+  const auto run = train(study, trial, seed);
+  bench::write_trial_run(file, run);
+  return run;
 }
 
 TrialResult run_trial(const Study& study, const Trial& trial) {
@@ -237,7 +251,9 @@ int run_batch_size_study(const Project& project, const Arguments& arguments) {
                     .task = task,
                     .base = base_of(project, task, config),
                     .plan = plan_of(*parsed, gpus),
-                    .passed_on = split.passed_on};
+                    .passed_on = split.passed_on,
+                    .runs = fs::path((*parsed)["output"].as<std::string>()) / "runs"};
+  if (!parsed->count("resume")) fs::remove_all(study.runs);
   if (!parsed->count("no-build")) {
     auto targets = targets_of_task(project, task);
     targets.insert(targets.begin(), program.target);
