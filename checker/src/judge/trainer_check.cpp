@@ -233,8 +233,8 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
     add_unknown(checked.findings, tell(course, step, judge_world(context), options.untouched));
     add_unjudged(context, checked.unjudged);
     if (continued[i]) {
-      const auto plan = plan_of_continued(options.plan);
-      const RunContext further{*continued[i], truth.worlds[i], plan,  course,
+      const auto shorter = plan_of_continued(plan);
+      const RunContext further{*continued[i], truth.worlds[i], shorter, course,
                                step,          features,        locate};
       add_unknown(checked.findings,
                   tell(course, step, judge_continued(further), options.untouched));
