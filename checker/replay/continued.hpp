@@ -38,7 +38,8 @@ RunBefore run_before(const std::vector<checker::RankSeen>& ranks, const Pieces& 
 ///   steps      that all ranks took
 ///   kept       parameters after these steps, held against what the optimizer makes of them if its
 ///              state goes on where it was
-///   fresh      the same if its state begins anew. Both left out where no two steps are known
+///   fresh      the same if its state starts from nothing. Both left out where no two steps are
+///   known
 nlohmann::json continued(const tasks::Task& task, const RunBefore& before,
                          const std::vector<checker::RankSeen>& ranks);
 

@@ -29,7 +29,7 @@ class Fingerprints {
   std::map<double, std::vector<size_t>> places_;  // by value
 };
 
-/// How far values that were computed anew may be from what a rank has, relative to the largest.
+/// How far values that were computed again may be from what a rank has, relative to the largest.
 constexpr double kComputed = 1e-12;
 
 /// The values of a recorded model in the order of these parameters; nothing if one is missing.
