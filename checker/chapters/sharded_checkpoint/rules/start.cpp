@@ -17,7 +17,7 @@ Symptom about(const RunContext& context, std::string id, EvidenceLine line) {
   return {.id = std::move(id), .values = context.values(), .evidence = {std::move(line)}};
 }
 
-constexpr std::array<std::string_view, 3> kOfTheState{"optimizer's state", "state of the optimizer",
+constexpr std::array<std::string_view, 3> kOfTheState{"optimizer's state", "optimizer state",
                                                       "The optimizer has a parameter"};
 
 // distributed_utils refuses a folder without the state that is asked for.
