@@ -27,4 +27,15 @@ double AccumulatedGradients::count(Accumulation way) const {
   return std::accumulate(counts_.begin(), counts_.end(), 0.0);
 }
 
+std::vector<std::vector<const checker::BatchSeen*>> batches_of_steps(
+    const checker::RankSeen& rank) {
+  std::vector<std::vector<const checker::BatchSeen*>> found(rank.steps.size());
+  for (const auto& pass : rank.passes) {
+    for (const auto& batch : pass.batches) {
+      if (batch.step && *batch.step < found.size()) found[*batch.step].push_back(&batch);
+    }
+  }
+  return found;
+}
+
 }  // namespace replay

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "deviation.hpp"
+#include "evidence/run.hpp"
 
 namespace replay {
 
@@ -28,5 +29,8 @@ class AccumulatedGradients {
   std::vector<Flat> parts_;
   std::vector<double> counts_;
 };
+
+/// The batches that led to each of the rank's optimizer steps.
+std::vector<std::vector<const checker::BatchSeen*>> batches_of_steps(const checker::RankSeen& rank);
 
 }  // namespace replay

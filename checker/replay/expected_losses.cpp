@@ -85,15 +85,20 @@ double ExpectedLosses::mean_with_own_buffers(Split split, size_t epochs, const F
 
 // The parameters that hold after the steps of training pass `epoch`.
 const Flat* ExpectedLosses::state_after(size_t r, size_t epoch) const {
+  const size_t steps = steps_until(r, epoch);
+  if (steps == 0) return nullptr;
+  if (steps < ranks_[r].steps.size()) return &ranks_[r].steps[steps].values;
+  return &after_[r][steps - 1];
+}
+
+size_t ExpectedLosses::steps_until(size_t r, size_t epoch) const {
   const auto passes = ranks_[r].trainings();
-  if (epoch >= passes.size()) return nullptr;
+  if (epoch >= passes.size()) return 0;
   for (size_t i = passes[epoch]->batches.size(); i-- > 0;) {
     const auto step = passes[epoch]->batches[i].step;
-    if (!step || *step >= after_[r].size()) continue;
-    if (*step + 1 < ranks_[r].steps.size()) return &ranks_[r].steps[*step + 1].values;
-    return &after_[r][*step];
+    if (step && *step < after_[r].size()) return *step + 1;
   }
-  return nullptr;
+  return 0;
 }
 
 }  // namespace replay

@@ -23,6 +23,8 @@ class ExpectedLosses {
   void evaluations(nlohmann::json& result);
   /// The parameters of rank r that hold after training pass `epoch`, from 0; null: not known.
   const Flat* state_after(size_t r, size_t epoch) const;
+  /// How many steps rank r has done by the end of that pass.
+  size_t steps_until(size_t r, size_t epoch) const;
 
  private:
   std::optional<double> mean_after(checker::Split split, size_t epochs, size_t state);

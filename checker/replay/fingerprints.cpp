@@ -1,25 +1,40 @@
 #include "fingerprints.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace replay {
 
-Fingerprints::Fingerprints(const Flat& whole) {
+Fingerprints::Fingerprints(const Flat& whole, double apart) {
+  double largest = 0;
   for (size_t i = 0; i < whole.size(); ++i) {
-    places_[std::bit_cast<uint64_t>(whole[i])].push_back(i);
+    if (std::isnan(whole[i])) continue;  // it is like nothing, not even itself
+    places_[whole[i]].push_back(i);
+    largest = std::max(largest, std::abs(whole[i]));
   }
+  apart_ = apart * largest;
+}
+
+const std::vector<size_t>* Fingerprints::nearest(double value) const {
+  if (places_.empty() || std::isnan(value)) return nullptr;
+  auto found = places_.lower_bound(value);
+  if (found == places_.end()) --found;
+  if (found != places_.begin() && found->first != value) {
+    const auto before = std::prev(found);
+    if (std::abs(before->first - value) < std::abs(found->first - value)) found = before;
+  }
+  return std::abs(found->first - value) <= apart_ ? &found->second : nullptr;
 }
 
 std::optional<std::vector<size_t>> Fingerprints::places(const Flat& values) const {
   std::vector<size_t> found;
   found.reserve(values.size());
   for (const double value : values) {
-    const auto at = places_.find(std::bit_cast<uint64_t>(value));
-    if (at == places_.end()) return std::nullopt;
-    const auto& several = at->second;
+    const auto* at = nearest(value);
+    if (!at) return std::nullopt;
+    const auto& several = *at;
     const size_t next = found.empty() ? 0 : found.back() + 1;
     const auto follows = std::ranges::lower_bound(several, next);
     found.push_back(follows == several.end() ? several.front() : *follows);

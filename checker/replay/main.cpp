@@ -39,6 +39,18 @@ std::vector<checker::RankSeen> read_world(const std::filesystem::path& folder,
   return ranks;
 }
 
+// The ranks of the run that goes on from the world's, if there is one.
+std::optional<std::vector<checker::RankSeen>> read_continued(const std::filesystem::path& world,
+                                                             checker::Holding holding) {
+  const auto folder = checker::continued_of(world);
+  if (!std::filesystem::exists(folder)) return std::nullopt;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (std::filesystem::exists(checker::log_of(entry.path(), 0)))
+      return read_world(entry.path(), holding);
+  }
+  return std::nullopt;
+}
+
 int run(int argc, char** argv) try {
   if (argc == 2 && std::string_view(argv[1]) == "--torch") {
     fmt::println("{} {}", TORCH_VERSION, at::get_cpu_capability());
@@ -70,8 +82,10 @@ int run(int argc, char** argv) try {
   tasks::apply(options);
   const auto task = tasks::make_task(options);
   auto worlds = nlohmann::json::array();
-  for (size_t i = 1; i < own.size(); ++i)
-    worlds.push_back(replay::replay(*task, options, read_world(own[i], holding), holding));
+  for (size_t i = 1; i < own.size(); ++i) {
+    worlds.push_back(replay::replay(*task, options, read_world(own[i], holding),
+                                    read_continued(own[i], holding), holding));
+  }
   const nlohmann::json result = {{"worlds", worlds}};
   std::ofstream file(own[0]);
   file << result.dump() << "\n";

@@ -11,7 +11,7 @@ using checker::RankSeen;
 using checker::StepSeen;
 using checker::TensorSeen;
 
-Pieces::Pieces(std::vector<RankSeen>& ranks) : held_(ranks.size()) {
+Pieces::Pieces(std::vector<RankSeen>& ranks, const Flat& start) : held_(ranks.size()) {
   if (std::ranges::none_of(ranks, &RankSeen::in_pieces)) return;
   // All ranks begin with rank 0's model.
   Flat model;
@@ -21,19 +21,20 @@ Pieces::Pieces(std::vector<RankSeen>& ranks) : held_(ranks.size()) {
     tensor.values.clear();
     model_.push_back(std::move(tensor));
   }
+  if (!start.empty()) model = start;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     if (!ranks[rank].in_pieces) continue;
     auto& held = held_[rank].emplace();
     held.steps = std::move(ranks[rank].steps);
     held.parameters = std::exchange(ranks[rank].parameters, model_);
-    find_places(held, model);
+    find_places(held, model, start.empty() ? 0 : kComputed);
   }
   give_whole_steps(ranks, model);
 }
 
-void Pieces::find_places(Held& held, const Flat& model) const {
+void Pieces::find_places(Held& held, const Flat& model, double apart) const {
   if (held.steps.empty()) return;
-  const Fingerprints fingerprints(model);
+  const Fingerprints fingerprints(model, apart);
   for (const double value : held.steps[0].values) {
     const auto found = fingerprints.places({value});
     held.places.push_back(found ? std::optional(found->front()) : std::nullopt);
@@ -82,6 +83,17 @@ Flat Pieces::whole(const std::vector<const Flat*>& parts, Flat base) const {
     }
   }
   return base;
+}
+
+StepSeen Pieces::whole_step(const std::vector<RankSeen>& ranks, size_t t) const {
+  auto step = ranks.at(0).steps.at(t);
+  if (!any()) return step;
+  std::vector<const Flat*> parts(held_.size());
+  for (size_t rank = 0; rank < held_.size(); ++rank) {
+    if (has(rank) && t < steps(rank).size()) parts[rank] = &steps(rank)[t].gradients;
+  }
+  step.gradients = whole(parts, Flat(step.values.size(), 0.0));
+  return step;
 }
 
 nlohmann::json Pieces::cover() const {

@@ -14,7 +14,9 @@ class Pieces {
  public:
   /// ranks: those that hold pieces give their steps away. They get steps of the whole model
   /// instead, put together from what all ranks hold, and the model's parameters.
-  explicit Pieces(std::vector<checker::RankSeen>& ranks);
+  /// start: what the ranks begin with, all of the model's parameters, as computed; empty: what
+  /// make_model gave to rank 0.
+  explicit Pieces(std::vector<checker::RankSeen>& ranks, const Flat& start = {});
 
   /// Whether some rank holds pieces.
   bool any() const { return !model_.empty(); }
@@ -34,6 +36,9 @@ class Pieces {
   /// rank holds. Where several hold the same, the lowest rank's.
   Flat whole(const std::vector<const Flat*>& parts, Flat base) const;
 
+  /// Step t of the whole model, with its gradients. ranks: those that were given.
+  checker::StepSeen whole_step(const std::vector<checker::RankSeen>& ranks, size_t t) const;
+
   /// elements: of the model; nowhere: of these, those that no rank holds, and the names of
   /// parameters with such; once, everywhere: those that one rank, or every rank holds; unknown: by
   /// rank, elements that the model does not have. Zeros that fill up a piece are none.
@@ -47,7 +52,7 @@ class Pieces {
     size_t unknown = 0;
   };
 
-  void find_places(Held& held, const Flat& model) const;
+  void find_places(Held& held, const Flat& model, double apart) const;
   void give_whole_steps(std::vector<checker::RankSeen>& ranks, const Flat& model) const;
 
   std::vector<std::optional<Held>> held_;   // by rank

@@ -1,14 +1,16 @@
 #include "replay.hpp"
 
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "accumulated.hpp"
 #include "arithmetic.hpp"
+#include "continued.hpp"
+#include "evidence/folders.hpp"
 #include "expected_losses.hpp"
 #include "fingerprints.hpp"
 #include "pieces.hpp"
+#include "saved.hpp"
 #include "serial_memory.hpp"
 #include "updates.hpp"
 
@@ -20,17 +22,6 @@ using checker::Split;
 using nlohmann::json;
 
 namespace {
-
-// The batches that led to each optimizer step: several where gradients are accumulated.
-std::vector<std::vector<const BatchSeen*>> batches_of_steps(const RankSeen& rank) {
-  std::vector<std::vector<const BatchSeen*>> found(rank.steps.size());
-  for (const auto& pass : rank.passes) {
-    for (const auto& batch : pass.batches) {
-      if (batch.step && *batch.step < found.size()) found[*batch.step].push_back(&batch);
-    }
-  }
-  return found;
-}
 
 class Replay {
  public:
@@ -58,6 +49,9 @@ class Replay {
     if (pieces_.any()) result["cover"] = pieces_.cover();
     return result;
   }
+
+  // What other runs may start from.
+  RunBefore as_before() const { return run_before(ranks_, pieces_, losses_); }
 
  private:
   // Of each rank's parameters in the model that rank 0 made.
@@ -290,12 +284,19 @@ class Replay {
 }  // namespace
 
 json replay(const tasks::Task& task, const tasks::Options& options, std::vector<RankSeen> ranks,
-            checker::Holding holding) {
+            const std::optional<std::vector<RankSeen>>& further, checker::Holding holding) {
   try {
     json memory;
     if (holding == checker::Holding::parameters_or_pieces) memory = serial_memory(task, ranks);
-    auto result = Replay(task, options, std::move(ranks)).run();
+    const auto folder = ranks.empty() ? "" : checker::best_model_in(ranks[0].folder);
+    const bool has_saved = std::filesystem::is_directory(folder);
+    Replay replay(task, options, std::move(ranks));
+    auto result = replay.run();
     if (!memory.is_null()) result["memory"] = memory;
+    if (!has_saved && !further) return result;
+    const auto before = replay.as_before();
+    if (has_saved) result["saved"] = what_is_saved(saved_files(folder), before.models());
+    if (further) result["continued"] = continued(task, before, *further);
     return result;
   } catch (const std::exception& error) {
     return {{"error", error.what()}};

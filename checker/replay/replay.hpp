@@ -34,12 +34,17 @@ namespace replay {
 ///                         Gradients and parameters are then held against what the rank's pieces
 ///                         must be, apart against the lowest rank's that holds the same.
 ///   memory                as serial_memory() says; left out unless pieces are looked for
+///   saved                 as what_is_saved() says, where there is a folder of the best model
+///   continued             as continued() says of `further`, the ranks of a run that starts from
+///                         that model; left out where there is none
 ///   training[e]           the mean training loss of epoch e over all ranks
 ///   validation[e], test, test_of_best
 ///                         the mean loss over the whole split with rank 0's parameters; where the
 ///                         buffers have changed, over what the ranks evaluated, with each's own
 nlohmann::json replay(const tasks::Task& task, const tasks::Options& options,
-                      std::vector<checker::RankSeen> ranks, checker::Holding holding);
+                      std::vector<checker::RankSeen> ranks,
+                      const std::optional<std::vector<checker::RankSeen>>& further,
+                      checker::Holding holding);
 
 /// What one of the files that a rank left holds.
 nlohmann::json look_into(const tasks::Task& task, const std::filesystem::path& file,

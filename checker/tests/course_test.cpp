@@ -83,6 +83,18 @@ struct Spoilt {
   const char* error;
 };
 
+TEST(Course, AWorldMayHaveARunThatGoesOnFromIt) {
+  const CourseCopy copy;
+  copy.replace("chapter.yaml",
+               "worlds: [[0], [0, 0], [0, 0, 1]], settings: {epochs: 3, batch_size: 3}",
+               "worlds: [[0], {nodes: [0, 0], continued: [0, 0, 1]}]");
+  const auto course = load_course(copy.path());
+  const auto& worlds = course.step("02").conditions.front().worlds;
+  EXPECT_TRUE(worlds.at(0).continued.empty());
+  EXPECT_EQ(worlds.at(1).size(), 2U);
+  EXPECT_EQ(worlds.at(1).continued, (std::vector<size_t>{0, 0, 1}));
+}
+
 class SpoiltCourse : public ::testing::TestWithParam<Spoilt> {};
 
 TEST_P(SpoiltCourse, IsRefusedSayingWhatAndWhere) {

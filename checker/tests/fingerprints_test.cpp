@@ -1,4 +1,4 @@
-// Where values lie in a whole model, told by nothing but their bits.
+// Where values lie in a whole model, told by nothing but the values.
 #include "replay/fingerprints.hpp"
 
 #include <gmock/gmock.h>
@@ -25,6 +25,14 @@ TEST(Fingerprints, FindAShardASliceAndTheWhole) {
 TEST(Fingerprints, KnowNoValueThatTheModelDoesNotHave) {
   const Fingerprints fingerprints(kWhole);
   EXPECT_EQ(fingerprints.places({0.1, std::nextafter(0.2, 1)}), std::nullopt);
+}
+
+TEST(Fingerprints, FindTheNearestWhereValuesWereComputed) {
+  const Fingerprints fingerprints(kWhole, 1e-9);
+  EXPECT_THAT(fingerprints.places({0.1 + 1e-12, 0.6 - 1e-12, 0.6 + 1e-12}),
+              Optional(ElementsAre(0, 5, 5)));
+  EXPECT_EQ(fingerprints.places({0.1 + 1e-8}), std::nullopt);
+  EXPECT_EQ(fingerprints.places({std::nan("")}), std::nullopt);
 }
 
 // Biases of zeros, norms of ones.

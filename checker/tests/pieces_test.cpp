@@ -42,6 +42,20 @@ TEST(Pieces, AreFoundByTheirFirstValues) {
   EXPECT_EQ(cover["nowhere"], 0);
 }
 
+TEST(Pieces, OfAModelThatWasLoadedAreFoundInThat) {
+  const Flat loaded{1, 2, 3, 4, 5};
+  auto first = rank_with({4, 1}, {40, 10}), second = rank_with({2, 3, 5}, {20, 30, 50});
+  first.steps[0].gradients = {0.4, 0.1};
+  second.steps[0].gradients = {0.2, 0.3, 0.5};
+  std::vector<RankSeen> ranks{first, second};
+  const Pieces pieces(ranks, loaded);
+  EXPECT_EQ(pieces.cover()["once"], 5);
+  EXPECT_EQ(ranks[1].steps[0].values, loaded);
+  EXPECT_EQ(pieces.whole_step(ranks, 0).gradients, kModel);
+  std::vector<RankSeen> anew{rank_with({0.4, 0.1}, {4, 1})};
+  EXPECT_THAT(Pieces(anew, loaded).cover()["unknown"], ElementsAre(2));
+}
+
 TEST(Pieces, OverlapAreMissingOrUnknown) {
   std::vector<RankSeen> ranks{rank_with({0.1, 0.2, 0}, {1, 2, 0}), rank_with({0.2, 0.7}, {8, 7})};
   const Pieces pieces(ranks);

@@ -74,6 +74,19 @@ TEST_F(SharedFiles, ThatMovedBelongToTheWriterAndToTheMover) {
   EXPECT_THAT(files_of(2), ElementsAre("copy"));
 }
 
+TEST_F(SharedFiles, InAFolderThatMovesBelongToTheirWriters) {
+  write(0, ".new/list");
+  write(1, ".new/part-1");
+  write(2, ".newer");
+  move(0, ".new", "best");
+  leave("best/list");
+  leave("best/part-1");
+  leave(".newer");
+  EXPECT_THAT(files_of(0), ElementsAre("best/list"));
+  EXPECT_THAT(files_of(1), ElementsAre("best/part-1"));
+  EXPECT_THAT(files_of(2), ElementsAre(".newer"));
+}
+
 TEST_F(SharedFiles, ThatTwoRanksWroteBelongToBothEvenWhenTheyAreGone) {
   write(0, "new");
   write(1, "new");

@@ -272,6 +272,7 @@ void reported(const Score& score) {
   append(payload, static_cast<double>(score));
   for (const auto& [name, value] : score.metrics()) append(payload, value);
   recording::record(Kind::reported, payload);
+  record_memory(instrumentation::Moment::reported);
 }
 
 }  // namespace tasks::evidence

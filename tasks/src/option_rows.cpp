@@ -88,6 +88,10 @@ void set_output(Options& options, const Value& value) {
 void set_checkpoint_every(Options& options, const Value& value) {
   options.checkpoint_every = parse_integer(value, 0, largest_count);
 }
+void set_from(Options& options, const Value& value) {
+  if (value.text.empty()) throw Error(value.where + ": the folder's name is empty");
+  options.from = value.text;
+}
 void set_monitor(Options& options, const Value& value) { options.monitor = parse_boolean(value); }
 void set_memory_limit(Options& options, const Value& value) {
   options.memory_limit = parse_integer(value, 0, largest_count);
@@ -116,6 +120,8 @@ constexpr std::array rows{
               set_checkpoint_every},
     OptionRow{"resume", "", "false", "continue from the newest checkpoint, if there is one",
               set_resume},
+    OptionRow{"from", "DIR", "", "folder of the model to start from. Not every trainer can",
+              set_from},
     OptionRow{"monitor", "", "false", "record the run for ./workbook monitor", set_monitor},
     OptionRow{"memory-limit", "MB", "0", "memory for the tensors of a rank on the CPU; 0: no limit",
               set_memory_limit},

@@ -83,6 +83,9 @@ Options parse_options(std::span<const Row> table, int argc, const char* const* a
     throw Error(
         "--checkpoint-every and --resume: this trainer makes no checkpoints; use one that does");
   }
+  if (!abilities.starts && options.from) {
+    throw Error("--from: this trainer starts from no saved model; take one that does");
+  }
   if (options.products == Products::fp16 && !abilities.scales) {
     throw Error(
         "--precision: fp16 needs a scaled loss, and this trainer does not scale its loss; use "

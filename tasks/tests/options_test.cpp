@@ -52,6 +52,13 @@ TEST(Options, MonitoringCanBeAskedForAndRefused) {
   unsetenv("WORLDSIZE_MONITOR");
 }
 
+TEST(Options, OnlySomeTrainersStartFromAModel) {
+  EXPECT_EQ(parse({}, {.starts = true}).from, std::nullopt);
+  EXPECT_EQ(parse({"--from", "output/model-best"}, {.starts = true}).from, "output/model-best");
+  EXPECT_THAT(error_of_arguments({"--from", "output/model-best"}),
+              HasSubstr("this trainer starts from no saved model"));
+}
+
 TEST(Options, OfTheCommandLineComeBeforeTheConfigurations) {
   const auto options = parse({"--config", "seed", "--epochs=7", "--data", "here", "--output",
                               "there", "--max-steps", "12", "--seed", "5", "--deterministic",

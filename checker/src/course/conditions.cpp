@@ -6,7 +6,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// [0, 0, 1], or {nodes: [0, 0, 1, 1], mesh: {tp: 2, dp: 2}}.
+// [0, 0, 1], or {nodes: [0, 0, 1, 1], mesh: {tp: 2, dp: 2}}, or {nodes: [0, 0], continued: [0]}.
 std::vector<WorldShape> read_worlds(const fs::path& file, const YAML::Node& nodes) try {
   if (!nodes.IsSequence() || nodes.size() == 0) throw YAML::Exception(nodes.Mark(), "");
   std::vector<WorldShape> worlds;
@@ -15,8 +15,13 @@ std::vector<WorldShape> read_worlds(const fs::path& file, const YAML::Node& node
       worlds.push_back({.nodes = node.as<std::vector<size_t>>()});
       continue;
     }
-    const Mapping mapping(file, node, {"nodes", "mesh"});
+    const Mapping mapping(file, node, {"nodes", "mesh", "continued"});
     WorldShape world{.nodes = mapping.list<size_t>("nodes")};
+    if (mapping.has("continued")) world.continued = mapping.list<size_t>("continued");
+    if (!mapping.has("mesh")) {
+      worlds.push_back(std::move(world));
+      continue;
+    }
     size_t ranks = 1;
     for (const auto& dimension : mapping.node("mesh")) {
       world.mesh.emplace_back(dimension.first.as<std::string>(), dimension.second.as<size_t>());

@@ -35,6 +35,9 @@ struct WorldShape {
   std::vector<size_t> nodes;  ///< of each rank
   /// The sizes of the mesh that its ranks form, the innermost dimension first; may be empty.
   std::vector<std::pair<std::string, size_t>> mesh = {};
+  /// The nodes of the ranks of a second run, which starts from the model that the first one leaves;
+  /// empty: there is none.
+  std::vector<size_t> continued = {};
 
   size_t size() const { return nodes.size(); }
 };

@@ -78,12 +78,27 @@ class Writers {
     if (!foreign_ && rank != 0 && known.contains(0) && !known.contains(rank)) {
       foreign_ = ChangeByRank{.rank = rank, .change = change};
     }
-    auto writers = at(now_, change.path);
-    now_.erase(change.path);
-    if (change.action == FileAction::remove || writers.empty()) return;
-    writers.insert(rank);
-    ever_[change.new_path].insert(writers.begin(), writers.end());
-    now_[change.new_path] = std::move(writers);
+    auto moved = inside(change.path);
+    for (const auto& [path, writers] : moved) now_.erase(path);
+    if (change.action == FileAction::remove) return;
+    for (auto& [path, writers] : moved) {
+      // Who moves a folder has not written what lies in it.
+      if (path == change.path) writers.insert(rank);
+      const auto to = path == change.path ? change.new_path
+                                          : change.new_path / path.lexically_relative(change.path);
+      ever_[to].insert(writers.begin(), writers.end());
+      now_[to] = std::move(writers);
+    }
+  }
+
+  // What is there of this path: the file, or the files in a folder.
+  ByPath inside(const fs::path& path) const {
+    ByPath found;
+    for (const auto& [file, writers] : now_) {
+      const auto parted = std::ranges::mismatch(path, file);
+      if (parted.in1 == path.end()) found.emplace(file, writers);
+    }
+    return found;
   }
 
   ByPath now_, ever_;

@@ -17,6 +17,10 @@ fs::path folder_of(const fs::path& world, size_t rank) {
   return fs::exists(shared) ? shared : world / ("rank-" + std::to_string(rank));
 }
 
+fs::path best_model_in(const fs::path& ran_in) { return ran_in / kOutputFolder / "model-best"; }
+
+fs::path continued_of(const fs::path& world) { return world / "continued"; }
+
 fs::path cache_of(const fs::path& world, size_t node) {
   return world / ("cache-" + std::to_string(node));
 }

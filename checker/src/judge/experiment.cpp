@@ -6,7 +6,6 @@
 #include "evidence/files.hpp"
 #include "evidence/folders.hpp"
 #include "instrumentation/numbers.hpp"
-#include "plan/plan.hpp"
 #include "process/trainer.hpp"
 #include "support/error.hpp"
 
@@ -54,7 +53,9 @@ Command rank_command(const Experiment& experiment, const fs::path& folder, const
 // A rank sees its folder and its own log, where all of them meet, the program and what it reads.
 Command boxed(const Experiment& experiment, const fs::path& folder, const Command& command,
               const RankPlace& place) {
-  const Mounts mounts{.read_only = {experiment.program, experiment.folder / kPlanFolder},
+  auto read_only = experiment.reads;
+  read_only.push_back(experiment.program);
+  const Mounts mounts{.read_only = std::move(read_only),
                       .writable = {command.directory, log_of(folder, place.rank), folder / kMeeting,
                                    cache_of(folder, place.node)},
                       .scratch = folder / "scratch"};

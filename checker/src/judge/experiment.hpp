@@ -11,14 +11,12 @@
 
 namespace checker {
 
-/// What --output says, in the folder that ranks run in.
-constexpr const char* kOutputFolder = "output";
-
 struct Experiment {
   std::filesystem::path program;
   std::filesystem::path folder;  ///< gets a folder world-N for each world, see evidence/folders.hpp
   std::vector<std::string> options;
-  bool trains = true;  ///< a trainer, which is told where to write: --output
+  std::vector<std::filesystem::path> reads;  ///< what it reads beside its own folder
+  bool trains = true;                        ///< a trainer, which is told where to write: --output
   std::vector<std::vector<RankPlace>> worlds;  ///< the places of each one's ranks
   uint64_t seed = 0;                           ///< of the numbers that a plain program's ranks have
   /// The library file_shim. If it is given, all ranks run in one folder, as on a cluster, and it

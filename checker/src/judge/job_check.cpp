@@ -44,6 +44,7 @@ std::vector<double> reported_alone(const JobCheckOptions& options, size_t ranks)
   const auto runs = run_experiment({.program = options.trainer,
                                     .folder = options.folder / "alone",
                                     .options = arguments,
+                                    .reads = {options.folder / kPlanFolder},
                                     .worlds = {{RankPlace{}}},
                                     .box = options.box});
   const auto& rank = runs.front().run.ranks.front();

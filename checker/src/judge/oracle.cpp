@@ -69,6 +69,34 @@ SerialMemory memory_from(const json& memory) {
   return serial;
 }
 
+SavedModel saved_from(const json& saved) {
+  SavedModel model{.files = {},
+                   .epoch = saved.at("epoch").get<size_t>(),
+                   .elements = saved.at("elements").get<size_t>(),
+                   .missing = saved.at("missing").get<size_t>(),
+                   .several = saved.at("several").get<size_t>(),
+                   .older = saved.at("older").get<size_t>()};
+  for (const auto& file : saved.at("files")) {
+    model.files.push_back({.file = file.at("file").get<std::string>(),
+                           .bytes = file.at("bytes").get<uint64_t>(),
+                           .readable = file.at("readable").get<bool>(),
+                           .own = file.at("own").get<size_t>()});
+  }
+  return model;
+}
+
+ContinuedRun continued_from(const json& run) {
+  ContinuedRun continued;
+  continued.steps = run.at("steps").get<size_t>();
+  if (continued.steps == 0) return continued;
+  continued.epoch = run.at("epoch").get<size_t>();
+  continued.unknown = run.at("unknown").get<std::vector<size_t>>();
+  continued.elements = run.at("elements").get<size_t>();
+  continued.kept = number(run, "kept", kUnknown);
+  continued.fresh = number(run, "fresh", kUnknown);
+  return continued;
+}
+
 ExpectedWorld world_from(const json& world) {
   ExpectedWorld truth;
   if (world.contains("error")) {
@@ -80,6 +108,8 @@ ExpectedWorld world_from(const json& world) {
   if (world.at("test").is_number()) truth.test = world.at("test").get<double>();
   if (world.contains("cover")) truth.cover = cover_from(world.at("cover"));
   if (world.contains("memory")) truth.memory = memory_from(world.at("memory"));
+  if (world.contains("saved")) truth.saved = saved_from(world.at("saved"));
+  if (world.contains("continued")) truth.continued = continued_from(world.at("continued"));
   if (world.contains("test_of_best")) truth.test_of_best = world.at("test_of_best").get<double>();
   for (const auto& rank : world.at("ranks")) {
     auto& seen = truth.ranks.emplace_back();
@@ -92,13 +122,13 @@ ExpectedWorld world_from(const json& world) {
   return truth;
 }
 
+// Where ranks left nothing, nothing can be held against anything.
 bool left_something(const RecordedRun& recorded) {
   return std::ranges::any_of(recorded.run.ranks, [](const RankSeen& rank) {
     return !rank.log.events.empty() || !rank.files.empty();
   });
 }
 
-// Where ranks left nothing, nothing can be held against anything.
 }  // namespace
 
 std::vector<ExpectedWorld::Loss> ExpectedWorld::losses() const {

@@ -1,5 +1,6 @@
 #pragma once
 /// Asks the replay what the runs should have given (see checker/replay/replay.hpp).
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -63,6 +64,37 @@ struct SerialMemory {
   uint64_t forward_most = 0;           ///< the most on the way there
 };
 
+/// A file of the folder in which the best model was saved.
+struct SavedFile {
+  std::filesystem::path file;
+  uint64_t bytes = 0;
+  bool readable = false;
+  size_t own = 0;  ///< elements of the model that are in it
+};
+
+/// What such a folder holds, by elements of the model.
+struct SavedModel {
+  std::vector<SavedFile> files;
+  size_t epoch = 0;  ///< from 1, after which most of the files were written; 0: of none
+  size_t elements = 0, missing = 0, several = 0;
+  size_t older = 0;  ///< that are in the files as they were after another epoch
+};
+
+/// A run that started from the model that another one had saved.
+struct ContinuedRun {
+  size_t epoch = 0;  ///< from 1, after which the model was what ranks start with; 0: a new model
+  std::vector<size_t> unknown;  ///< by rank: elements with which that model does not begin
+  size_t elements = 0;
+  size_t steps = 0;
+  /// Parameters after steps, from what the optimizer makes of them with its state of then, and with
+  /// a new one.
+  double kept = kUnknown, fresh = kUnknown;
+
+  bool starts_right() const {
+    return epoch > 0 && std::ranges::all_of(unknown, [](size_t n) { return n == 0; });
+  }
+};
+
 struct ExpectedWorld {
   std::string error;  ///< why there is nothing more, or empty
   std::vector<ExpectedRank> ranks;
@@ -70,8 +102,10 @@ struct ExpectedWorld {
   std::vector<double> validation;  ///< by epoch, over the whole split
   /// Of the model of the last epoch; and of the best one, which a program may test as well.
   std::optional<double> test, test_of_best;
-  std::optional<Cover> cover;          ///< if some rank trains pieces of the model
-  std::optional<SerialMemory> memory;  ///< where ranks may train pieces
+  std::optional<Cover> cover;             ///< if some rank trains pieces of the model
+  std::optional<SerialMemory> memory;     ///< where ranks may train pieces
+  std::optional<SavedModel> saved;        ///< if there is such a folder
+  std::optional<ContinuedRun> continued;  ///< if another run went on from it
 
   struct Loss {
     std::string name;  ///< "training loss of epoch 1"

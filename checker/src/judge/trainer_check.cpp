@@ -4,6 +4,7 @@
 
 #include "box/enclosure.hpp"
 #include "course/render.hpp"
+#include "judge/continued_run.hpp"
 #include "judge/experiment.hpp"
 #include "judge/oracle.hpp"
 #include "judge/rules/rules.hpp"
@@ -86,6 +87,21 @@ Symptoms judge_world(const RunContext& context) {
   return symptoms;
 }
 
+// A run that starts from what another one saved.
+Symptoms judge_continued(const RunContext& context) {
+  Symptoms symptoms;
+  if (!missing_evidence(context)) {
+    const rules::ChapterRules rules(context.course.chapter_of(context.step));
+    rules.look(rules::Stage::continued, context, symptoms);
+  }
+  if (symptoms.empty()) {
+    rules::trouble(context, symptoms);
+    // That the other run came through tells more than where this one was.
+    for (auto& symptom : symptoms) symptom.blame = {"phase.continuing"};
+  }
+  return symptoms;
+}
+
 // What one world shows, another mostly shows as well.
 void add_unknown(Findings& all, Findings&& findings) {
   for (auto& finding : findings) {
@@ -116,6 +132,25 @@ void add_unjudged(const RunContext& context, std::vector<Unjudged>& all) {
   if (const auto rank = rules::silent_about_losses(context)) {
     add(blamed(context.course, context.step, {"loss_not_global"}),
         where(context) + " rank " + std::to_string(*rank) + " never calls progress.report");
+  }
+}
+
+// Where a file cannot be read, a wrong start may be the fault of whoever wrote it or read it.
+void add_unjudged_start(const RunContext& context, std::vector<Unjudged>& all) {
+  if (const auto why = missing_evidence(context)) {
+    all.push_back({blamed(context.course, context.step, {"phase.continuing"}), *why});
+  }
+  const auto& truth = context.truth;
+  if (!truth.saved || !truth.continued || truth.continued->starts_right()) return;
+  for (const auto& file : truth.saved->files) {
+    if (file.readable) continue;
+    const auto reason = file.file.filename().string() +
+                        " has a format that the checker does not know, so it cannot tell "
+                        "whether the model was saved or read wrong";
+    for (const auto* entry : {"parts_missing", "starts_elsewhere"}) {
+      all.push_back({blamed(context.course, context.step, {entry}), reason});
+    }
+    return;
   }
 }
 
@@ -167,17 +202,20 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
                                                                      : Holding::parameters;
   options.on_stage("running");
   const auto passed_before = loopback_bytes();
-  const auto runs = run_experiment({.program = options.program,
-                                    .folder = options.folder,
-                                    .options = arguments,
-                                    .trains = trains,
-                                    .worlds = options.plan.worlds,
-                                    .seed = options.plan.seed,
-                                    .file_shim = shares ? project.file_shim() : "",
-                                    .on_gpus = options.device != "cpu",
-                                    .holding = holding,
-                                    .box = options.box,
-                                    .servers = options.servers});
+  const Experiment experiment{.program = options.program,
+                              .folder = options.folder,
+                              .options = arguments,
+                              .reads = {options.folder / kPlanFolder},
+                              .trains = trains,
+                              .worlds = options.plan.worlds,
+                              .seed = options.plan.seed,
+                              .file_shim = shares ? project.file_shim() : "",
+                              .on_gpus = options.device != "cpu",
+                              .holding = holding,
+                              .box = options.box,
+                              .servers = options.servers};
+  const auto runs = run_experiment(experiment);
+  const auto continued = run_continued(experiment, options.plan, runs);
   const auto passed = loopback_bytes() - passed_before;
   options.on_stage("replaying");
   auto truth = trains ? ask_oracle(project.build / "bin" / "replay", runs, arguments, holding,
@@ -194,6 +232,14 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
     const RunContext context{runs[i], truth.worlds[i], plan, course, step, features, locate};
     add_unknown(checked.findings, tell(course, step, judge_world(context), options.untouched));
     add_unjudged(context, checked.unjudged);
+    if (continued[i]) {
+      const auto shorter = plan_of_continued(plan);
+      const RunContext further{*continued[i], truth.worlds[i], shorter, course,
+                               step,          features,        locate};
+      add_unknown(checked.findings,
+                  tell(course, step, judge_continued(further), options.untouched));
+      add_unjudged_start(further, checked.unjudged);
+    }
     if (!checked.timeline && !checked.findings.empty() && context.world() > 1) {
       checked.timeline = timeline_of(context.run());
     }

@@ -11,13 +11,18 @@ namespace {
 
 std::vector<WorldShape> asked_for(const Conditions& conditions, const std::vector<int>& sizes) {
   if (sizes.empty()) return conditions.worlds;
+  const bool continues = std::ranges::any_of(
+      conditions.worlds, [](const WorldShape& world) { return !world.continued.empty(); });
   std::vector<WorldShape> all;
   for (const int size : sizes) {
     const auto world = static_cast<size_t>(size);
     const auto known = std::ranges::find(conditions.worlds, world, &WorldShape::size);
-    all.push_back(known != conditions.worlds.end()
-                      ? *known
-                      : WorldShape{.nodes = std::vector<size_t>(world)});
+    if (known != conditions.worlds.end()) {
+      all.push_back(*known);
+      continue;
+    }
+    auto& shape = all.emplace_back(WorldShape{.nodes = std::vector<size_t>(world)});
+    if (continues) shape.continued.assign(world == 1 ? 2 : 1, 0);
   }
   return all;
 }
@@ -31,6 +36,7 @@ Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes, b
   std::erase_if(worlds.shapes, [&](WorldShape& world) {
     const auto size = world.size();
     world.nodes.assign(size, 0);
+    world.continued.assign(std::min(world.continued.size(), gpus), 0);
     if (size <= gpus) return false;
     worlds.not_checked.push_back(
         "world size " + std::to_string(size) + ": there " +

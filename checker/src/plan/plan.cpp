@@ -34,7 +34,10 @@ Plan plan_from(const json& value, const std::vector<WorldShape>& worlds) {
             .tolerance = value.at("tolerance"),
             .gradient_tolerance = value.at("gradient_tolerance"),
             .loss_tolerance = value.at("loss_tolerance")};
-  for (const auto& world : worlds) plan.worlds.push_back(places_in(world));
+  for (const auto& world : worlds) {
+    plan.worlds.push_back(places_in(world));
+    plan.continued.push_back(places_in({.nodes = world.continued}));
+  }
   return plan;
 }
 

@@ -23,6 +23,8 @@ struct Plan {
   size_t batch_size = 0;                                  ///< samples in a rank's batch
   std::vector<std::pair<std::string, uint64_t>> samples;  ///< of each split, in the task's order
   std::vector<std::vector<RankPlace>> worlds;             ///< side by side; the places of the ranks
+  /// Of the run that starts from what the world's run leaves; empty where there is none.
+  std::vector<std::vector<RankPlace>> continued = {};
   /// Whether W ranks with batches of B samples compute what one rank does with batches of W * B:
   /// not where batches hold unequally many targets, or a model looks at the batch as a whole.
   bool ranks_add_up = false;

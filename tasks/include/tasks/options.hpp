@@ -54,13 +54,15 @@ struct Options {
   std::filesystem::path output = "output";
   int64_t checkpoint_every = 0;  ///< optimizer steps; 0: no checkpoints, and signals end the run
   bool resume = false;           ///< from the newest checkpoint below output, if there is one
-  bool monitor = false;          ///< record what the run does and uses, below output
-  int64_t memory_limit = 0;      ///< MB of tensors that a rank may hold on the CPU; 0: no limit
+  std::optional<std::filesystem::path> from;  ///< a folder: the model to start from
+  bool monitor = false;                       ///< record what the run does and uses, below output
+  int64_t memory_limit = 0;  ///< MB of tensors that a rank may hold on the CPU; 0: no limit
 };
 
 /// What a trainer does beside training.
 struct Abilities {
   bool checkpoints = false;  ///< it has a Checkpointing (see checkpointing.hpp)
+  bool starts = false;       ///< it can start from a saved model
   bool scales = false;       ///< it has a GradScaler, without which nothing is trained in fp16
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "instrumentation/memory.hpp"
 #include "instrumentation/recording.hpp"
 
 namespace instrumentation {
@@ -37,6 +38,16 @@ void append_text(std::vector<std::byte>& payload, const std::string& text) {
   payload.insert(payload.end(), bytes.begin(), bytes.end());
 }
 
+// What a file is written from: where tensors are counted.
+void tell_memory() {
+  const auto counted = memory::look();
+  if (counted.live == 0) return;
+  recording::record_one(Kind::allocated, AllocatedRecord{.moment = Moment::file,
+                                                         .live = counted.live,
+                                                         .most = counted.most,
+                                                         .least = counted.least});
+}
+
 void tell(FileAction action, const char* path, const char* new_path) {
   const auto& folder = watched();
   if (folder.empty()) return;
@@ -44,6 +55,7 @@ void tell(FileAction action, const char* path, const char* new_path) {
   const auto to = new_path ? absolute(new_path) : fs::path();
   // The log lies elsewhere: what it does to its own file comes here too, and ends here.
   if (!lies_in(from, folder) && (to.empty() || !lies_in(to, folder))) return;
+  tell_memory();
   const FileRecord record{action, static_cast<uint32_t>(from.string().size())};
   std::vector<std::byte> payload(sizeof record);
   std::memcpy(payload.data(), &record, sizeof record);

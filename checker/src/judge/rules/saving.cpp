@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "evidence/folders.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
 #include "judge/rules/rules.hpp"

@@ -10,11 +10,13 @@ namespace checker::rules {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Stage>, 5> kStages{{{"place", Stage::place},
-                                                                     {"work", Stage::work},
-                                                                     {"numbers", Stage::numbers},
-                                                                     {"results", Stage::results},
-                                                                     {"whole", Stage::whole}}};
+constexpr std::array<std::pair<std::string_view, Stage>, 6> kStages{
+    {{"place", Stage::place},
+     {"work", Stage::work},
+     {"numbers", Stage::numbers},
+     {"results", Stage::results},
+     {"whole", Stage::whole},
+     {"continued", Stage::continued}}};
 
 constexpr std::array<Rule, 18> kCommon{{{"membership", &membership},
                                         {"purposes", &purposes},

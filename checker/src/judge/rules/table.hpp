@@ -14,11 +14,12 @@ namespace checker::rules {
 
 /// In this order: what comes first explains what comes later.
 enum class Stage {
-  place,    ///< the ranks and what they work on
-  work,     ///< what each rank does; only where nothing was seen before
-  numbers,  ///< what comes of it; then it is asked what a run died of, or waits for
-  results,  ///< what is reported and left behind; only of a run that ended well
-  whole,    ///< whether all was done; only where nothing but beginnings is missing
+  place,      ///< the ranks and what they work on
+  work,       ///< what each rank does; only where nothing was seen before
+  numbers,    ///< what comes of it; then it is asked what a run died of, or waits for
+  results,    ///< what is reported and left behind; only of a run that ended well
+  whole,      ///< whether all was done; only where nothing but beginnings is missing
+  continued,  ///< a second run, which starts from the model that this one saved
 };
 
 struct Rule {

@@ -98,8 +98,9 @@ struct UnitRecord {
   enum class Event : uint64_t { gather_issued, gathered, freed, reduce_issued, reduced } event;
 };
 
-/// When memory is looked at: before a model is made, behind a loss, around an optimizer step.
-enum class Moment : uint64_t { model_begins, loss, step_begins, step_ends };
+/// When memory is looked at: before a model is made, behind a loss, around an optimizer step, when
+/// a score is reported, and before a file changes that the file shim tells of.
+enum class Moment : uint64_t { model_begins, loss, step_begins, step_ends, reported, file };
 /// Bytes of tensors in CPU memory.
 struct AllocatedRecord {
   Moment moment;
