@@ -36,7 +36,7 @@ void Pieces::find_places(Held& held, const Flat& model, double apart) const {
   if (held.steps.empty()) return;
   const Fingerprints fingerprints(model, apart);
   for (const double value : held.steps[0].values) {
-    const auto found = fingerprints.places({value});
+    const auto* found = fingerprints.nearest(value);
     held.places.push_back(found ? std::optional(found->front()) : std::nullopt);
     if (!found && value != 0) ++held.unknown;
   }

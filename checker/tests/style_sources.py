@@ -14,6 +14,7 @@ import style
 
 FOLDERS = ("checker/replay", "checker/src", "distributed_utils/include", "distributed_utils/src", "tasks")
 PUBLIC = ("distributed_utils/include", "tasks/include")
+RULES = "checker/chapters/*/rules"
 FIGURES = "slides/figures"
 SUFFIXES = (".cpp", ".hpp", ".cu", ".cuh")
 STRING = r'"(?:[^"\\\n]|\\.)*"'
@@ -22,7 +23,8 @@ TOKEN = re.compile(rf"""(?P<comment>//[^\n]*(?:\n[ \t]*//[^\n]*)*)|R"(\w*)\(.*?\
 
 
 def sources(root: Path) -> list[Path]:
-    files = (file for folder in FOLDERS for file in sorted((root / folder).rglob("*")) if file.suffix in SUFFIXES)
+    folders = [*(root / folder for folder in FOLDERS), *sorted(root.glob(RULES))]
+    files = (file for folder in folders for file in sorted(folder.rglob("*")) if file.suffix in SUFFIXES)
     return [file for file in files if "tests" not in file.relative_to(root).parts]
 
 
@@ -37,9 +39,11 @@ def texts(source: str):
 
 
 def texts_of_python(file: Path):
+    """The same of a Python file. Since Python 3.12 an f-string consists of tokens of its own."""
+    kinds = tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)
     with open(file, "rb") as source:
         for token in tokenize.tokenize(source.readline):
-            if token.type in (tokenize.COMMENT, tokenize.STRING):
+            if token.type in kinds:
                 yield token.start[0], re.sub(r"\s+", " ", token.string)
 
 

@@ -103,14 +103,6 @@ void record_all(Kind kind, const std::vector<uint64_t>& numbers) {
   recording::record(kind, std::as_bytes(std::span(numbers)));
 }
 
-void record_memory(instrumentation::Moment moment) {
-  const auto counted = instrumentation::memory::look();
-  recording::record_one(
-      Kind::allocated,
-      instrumentation::AllocatedRecord{
-          .moment = moment, .live = counted.live, .most = counted.most, .least = counted.least});
-}
-
 // Tensors of an optimizer that are not parameters of a model, for example pieces.
 void record_pieces(const std::vector<torch::Tensor>& pieces) {
   std::vector<NamedTensor> tensors;
@@ -153,7 +145,7 @@ void run_planned(int64_t world_size, int64_t total_steps) {
 }
 
 void model_begins() {
-  if (recording::enabled()) record_memory(instrumentation::Moment::model_begins);
+  if (recording::enabled()) instrumentation::memory::record(instrumentation::Moment::model_begins);
 }
 
 void tell_apart(Model& model) {
@@ -224,7 +216,7 @@ void loss_computed(const Loss& loss, const Target& target) {
     for (int64_t i = 0; i < host.numel(); ++i) append(payload, values[i]);
   }
   recording::record(Kind::loss, payload);
-  if (torch::GradMode::is_enabled()) record_memory(instrumentation::Moment::loss);
+  if (torch::GradMode::is_enabled()) instrumentation::memory::record(instrumentation::Moment::loss);
   if (!loss.sum.requires_grad()) return;
   loss.sum.register_hook([number](const torch::Tensor& /*gradient*/) {
     recording::record_one(Kind::backward, number);
@@ -235,7 +227,7 @@ void loss_computed(const Loss& loss, const Target& target) {
 
 void step_begins(const torch::optim::Optimizer& optimizer) {
   if (!recording::enabled()) return;
-  record_memory(instrumentation::Moment::step_begins);
+  instrumentation::memory::record(instrumentation::Moment::step_begins);
   std::vector<torch::Tensor> parameters;
   Payload rates;
   for (const auto& group : optimizer.param_groups()) {
@@ -258,7 +250,7 @@ void step_begins(const torch::optim::Optimizer& optimizer) {
 }
 
 void step_ends() {
-  if (recording::enabled()) record_memory(instrumentation::Moment::step_ends);
+  if (recording::enabled()) instrumentation::memory::record(instrumentation::Moment::step_ends);
 }
 
 void evaluation_begins() {
@@ -272,7 +264,7 @@ void reported(const Score& score) {
   append(payload, static_cast<double>(score));
   for (const auto& [name, value] : score.metrics()) append(payload, value);
   recording::record(Kind::reported, payload);
-  record_memory(instrumentation::Moment::reported);
+  instrumentation::memory::record(instrumentation::Moment::reported);
 }
 
 }  // namespace tasks::evidence

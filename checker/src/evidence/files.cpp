@@ -5,6 +5,7 @@
 #include <set>
 
 #include "evidence/folders.hpp"
+#include "support/files.hpp"
 
 namespace checker {
 
@@ -95,8 +96,7 @@ class Writers {
   ByPath inside(const fs::path& path) const {
     ByPath found;
     for (const auto& [file, writers] : now_) {
-      const auto parted = std::ranges::mismatch(path, file);
-      if (parted.in1 == path.end()) found.emplace(file, writers);
+      if (lies_in(file, path)) found.emplace(file, writers);
     }
     return found;
   }

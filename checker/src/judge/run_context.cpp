@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "evidence/collective_kinds.hpp"
@@ -77,6 +78,8 @@ std::string digits(double value) {
   std::snprintf(text.data(), text.size(), "%.6g", value);
   return text.data();
 }
+
+std::string kilobytes(double bytes) { return std::to_string(std::llround(bytes / 1000)) + " kB"; }
 
 Value ranks_value(const std::vector<size_t>& ranks) {
   Value value(ranks.size() == 1 ? "rank " : "ranks ");

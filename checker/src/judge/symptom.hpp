@@ -35,6 +35,8 @@ using Symptoms = std::vector<Symptom>;
 Value ranks_value(const std::vector<size_t>& ranks);
 /// A number as evidence shows it.
 std::string digits(double value);
+/// "1271 kB".
+std::string kilobytes(double bytes);
 /// A phrase of findings.yaml.
 Value phrase(std::string name);
 

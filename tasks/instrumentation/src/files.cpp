@@ -41,11 +41,7 @@ void append_text(std::vector<std::byte>& payload, const std::string& text) {
 // What a file is written from: where tensors are counted.
 void tell_memory() {
   const auto counted = memory::look();
-  if (counted.live == 0) return;
-  recording::record_one(Kind::allocated, AllocatedRecord{.moment = Moment::file,
-                                                         .live = counted.live,
-                                                         .most = counted.most,
-                                                         .least = counted.least});
+  if (counted.live > 0) memory::record(Moment::file, counted);
 }
 
 void tell(FileAction action, const char* path, const char* new_path) {

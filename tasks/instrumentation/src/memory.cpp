@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "distributed_utils/error.hpp"
+#include "instrumentation/recording.hpp"
 
 namespace instrumentation::memory {
 namespace {
@@ -100,6 +101,13 @@ void count() {
 Counted look() {
   const uint64_t now = live;
   return {.live = now, .most = most.exchange(now), .least = least.exchange(now)};
+}
+
+void record(Moment moment, const Counted& counted) {
+  recording::record_one(
+      Kind::allocated,
+      AllocatedRecord{
+          .moment = moment, .live = counted.live, .most = counted.most, .least = counted.least});
 }
 
 void limit(uint64_t bytes, const std::string& name) {

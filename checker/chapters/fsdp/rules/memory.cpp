@@ -2,7 +2,6 @@
 // gradients and the optimizer's state; while it computes, a few units of the model besides. Both
 // are held against what one process needs for the whole model.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "judge/rules/rules.hpp"
@@ -21,8 +20,6 @@ constexpr double kRounding = 1.15, kBeside = 0.05;
 // travels lies beside where it goes, and Gloo's threads hold it for a moment longer: with the
 // course's own units 5 to 7, with all gathered at once 16 of 8.
 constexpr double kUnits = 3.25, kUnitsOnTheWay = 9, kRestOnTheWay = 2;
-
-std::string kilobytes(double bytes) { return std::to_string(std::llround(bytes / 1000)) + " kB"; }
 
 class Memory {
  public:

@@ -10,7 +10,7 @@ void sharding(const RunContext& context, Symptoms& symptoms);
 
 namespace {
 
-// As given, nothing is gathered and no rank holds pieces.
+// In the unchanged step nothing is gathered and no rank holds pieces.
 bool does_nothing_about_it(const Run& run) {
   return std::ranges::none_of(run.ranks, [](const RankSeen& rank) {
     return rank.in_pieces || std::ranges::any_of(rank.collectives, [](const CollectiveSeen& seen) {

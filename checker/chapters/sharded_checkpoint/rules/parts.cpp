@@ -47,7 +47,7 @@ class Parts {
     return static_cast<size_t>(std::ranges::min_element(losses) - losses.begin()) + 1;
   }
 
-  // As given, the best model is gathered into one file beside the folder.
+  // The unchanged step gathers the best model into one file beside the folder.
   void nothing_saved() {
     Symptom symptom{.id = "no_parts", .values = context_.values(), .evidence = {{"no_folder", {}}}};
     // Of the ranks that call save0(), it takes only rank 0 for rank 0.

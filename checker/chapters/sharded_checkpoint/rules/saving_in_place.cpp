@@ -5,6 +5,7 @@
 
 #include "evidence/folders.hpp"
 #include "judge/rules/rules.hpp"
+#include "support/files.hpp"
 
 namespace checker::rules {
 
@@ -40,7 +41,7 @@ class Folder {
 
  private:
   bool lies_inside(const std::filesystem::path& path) const {
-    return std::ranges::mismatch(path_, path).in1 == path_.end() && path != path_;
+    return path != path_ && lies_in(path, path_);
   }
 
   bool overwrites(const FileChange& change) {

@@ -1,7 +1,6 @@
 // No rank gathers the model to save it: what a rank's tensors take while it saves is about its
 // share. Counted from the report of the losses, behind which a trainer saves, to the last file.
 #include <algorithm>
-#include <cmath>
 
 #include "judge/rules/rules.hpp"
 
@@ -33,10 +32,6 @@ double most_while_saving(const RankSeen& rank) {
   return most;
 }
 
-std::string shown_kilobytes(double bytes) {
-  return std::to_string(std::llround(bytes / 1000)) + " kB";
-}
-
 }  // namespace
 
 void saving_memory(const RunContext& context, Symptoms& symptoms) {
@@ -54,9 +49,9 @@ void saving_memory(const RunContext& context, Symptoms& symptoms) {
                         .values = context.values(),
                         .evidence = {{"more",
                                       {{"rank", rank},
-                                       {"most", shown_kilobytes(most)},
-                                       {"model", shown_kilobytes(parameters)},
-                                       {"share", shown_kilobytes(share)}}}}});
+                                       {"most", kilobytes(most)},
+                                       {"model", kilobytes(parameters)},
+                                       {"share", kilobytes(share)}}}}});
     return;
   }
 }

@@ -44,7 +44,7 @@ bool is_in_doubt(const RunContext& context) {
 void look_at_parameters(const RunContext& context, const ContinuedRun& run, Symptoms& symptoms) {
   const auto& unknown = run.unknown;
   const auto rank = static_cast<size_t>(std::ranges::max_element(unknown) - unknown.begin());
-  if (unknown[rank] == 0) {  // and it is no epoch's
+  if (unknown[rank] == 0) {  // and the model is of none of the epochs
     auto symptom = about(context, "begins_anew", {"new_model", {}});
     symptom.kind = FindingKind::not_started;
     symptoms.push_back(std::move(symptom));

@@ -28,7 +28,8 @@ size_t last_step_before(const RankSeen& rank, size_t event) {
   return place;
 }
 
-// As given, ranks only add up losses between the training steps: they send no tensor to others.
+// In the unchanged step ranks only add up losses between the training steps: they send no tensor to
+// others.
 bool sends_after_a_step(const Run& run) {
   const auto sends = [](const RankSeen& rank, const CollectiveSeen& collective) {
     const auto kind = static_cast<CollectiveKind>(collective.call.op_type);

@@ -25,7 +25,8 @@ std::map<Prepared, std::vector<size_t>> ranks_that_prepare(const Run& run) {
   return makers;
 }
 
-// As given, every rank prepares them, and none waits for another one before it makes its model.
+// In the unchanged step every rank prepares them, and none waits for another one before it makes
+// its model.
 bool is_as_given(const Run& run) {
   return std::ranges::all_of(run.ranks, [](const RankSeen& rank) {
     const auto& events = rank.log.events;

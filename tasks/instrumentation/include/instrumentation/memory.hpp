@@ -4,6 +4,10 @@
 #include <cstdint>
 #include <string>
 
+namespace instrumentation {
+enum class Moment : uint64_t;
+}
+
 namespace instrumentation::memory {
 
 /// Counts from now on. What was allocated before is never counted.
@@ -15,6 +19,9 @@ struct Counted {
 };
 /// Zeros before count().
 Counted look();
+
+/// Records what was counted at this moment, for the judge.
+void record(Moment moment, const Counted& counted = look());
 
 /// Counts, and from now on refuses to allocate what would make it more than so many bytes: it
 /// throws Error, which says how much there is and what there is to do. name: of the limit,
