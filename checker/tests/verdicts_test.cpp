@@ -117,6 +117,17 @@ TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
   EXPECT_EQ(found.at(13), State::not_judged);
 }
 
+// Code of a TODO may stand where another one's place is. What runs tells whose it is.
+TEST(Verdicts, ARunThatWasCutOffLeavesOnlyThoseOpenBehindWhichNothingIsBegun) {
+  const auto& step = course().step("06");
+  const auto after_a_crash = [&](const std::set<int>& untouched) {
+    return states(to_verdicts(course(), step, course().todos_of(step, false),
+                              {finding(12, FindingKind::crash)}, untouched, true));
+  };
+  EXPECT_EQ(after_a_crash({11, 13}).at(11), State::not_judged);
+  EXPECT_EQ(after_a_crash({11, 13}).at(13), State::open);
+}
+
 TEST(Verdicts, AnEarlierTodoThatNoLongerHoldsIsNamed) {
   const auto& step = course().step("06");
   const auto verdicts =

@@ -129,7 +129,9 @@ class Check {
       program_ = program.file;
       if (options_.build) {
         stage("building");
-        report_.compile_error = compile(project_, program.target, submission_.source(), building);
+        auto compiled = compile(project_, program.target, submission_.source(), building);
+        report_.compile_error = std::move(compiled.error);
+        report_.warnings = std::move(compiled.warnings);
       }
     }
     if (options_.build) {
