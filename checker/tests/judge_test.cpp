@@ -10,6 +10,7 @@
 #include "files.hpp"
 #include "judge/collectives.hpp"
 #include "judge/compile.hpp"
+#include "judge/compiler_warnings.hpp"
 #include "judge/job_rules.hpp"
 #include "judge/rules/table.hpp"
 #include "judge/rules/wording.hpp"
@@ -67,6 +68,27 @@ TEST(CompileErrors, InAnotherFileOfTheProgramNameThatOne) {
   const std::vector<std::string> gcc = {"/p/steps/08/ddp.hpp:9:7:   required from here",
                                         "/usr/include/fmt/core.h:12:3: error: no match"};
   EXPECT_EQ(first_error(gcc, "/p/steps/08/train.cpp", "train.cpp")->where, "ddp.hpp:9:7");
+}
+
+TEST(CompilerWarnings, AreThoseAboutTheStudentsFiles) {
+  const std::vector<std::string> clang = {
+      "/usr/include/fmt/core.h:12:3: warning: unused variable 'y' [-Wunused-variable]",
+      "/p/steps/08/ddp.hpp:60:24: warning: unused parameter 'bucket' [-Wunused-parameter]",
+      "/p/steps/08/ddp.hpp:31:5: warning: ignoring return value [-Wunused-result]",
+      "/p/steps/08/train.cpp:40:3: warning: unused variable 'x' [-Wunused-variable]",
+      "  float x;",
+      "/p/steps/08/ddp.hpp:31:5: warning: ignoring return value [-Wunused-result]"};
+  const auto warnings = warnings_in(clang, "/p/steps/08/train.cpp", "steps/08/train.cpp");
+  EXPECT_EQ(warnings, (std::vector<CompilerWarning>{
+                          {"steps/08/ddp.hpp:31:5", "ignoring return value [-Wunused-result]"},
+                          {"steps/08/train.cpp:40:3", "unused variable 'x' [-Wunused-variable]"}}));
+  const TemporaryFolder folder;
+  const KeptWarnings kept(folder.path() / "warnings" / "step_08");
+  EXPECT_TRUE(kept.read().empty());
+  kept.keep(warnings);
+  EXPECT_EQ(kept.read(), warnings);
+  kept.keep({});
+  EXPECT_TRUE(kept.read().empty());
 }
 
 TEST(CompileErrors, AreReadInTheFileThatTheyAreIn) {

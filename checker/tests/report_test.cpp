@@ -104,6 +104,25 @@ TEST(ReportLines, ColoursOnATerminalThatWantsThem) {
   ::unsetenv("NO_COLOR");
 }
 
+TEST(ReportLines, TheCompilersWarningsStandBelowAMistake) {
+  auto report = sampler_report();
+  report.warnings = {{"ddp.hpp:1:2", "unused 'a'"},
+                     {"ddp.hpp:2:2", "unused 'b'"},
+                     {"ddp.hpp:3:2", "unused 'c'"},
+                     {"ddp.hpp:4:2", "unused 'd'"}};
+  EXPECT_EQ(report_from_json(to_json(report)).warnings, report.warnings);
+  EXPECT_THAT(text_of(report_lines(report, course(), {.width = 100})), HasSubstr(R"(
+  The compiler warns too:
+    ddp.hpp:1:2  unused 'a'
+    ddp.hpp:2:2  unused 'b'
+    ddp.hpp:3:2  unused 'c'
+    and 1 more
+)"));
+  report = testing::report(course(), "04", {testing::verdict(8, State::done)});
+  report.warnings = {{"ddp.hpp:1:2", "unused 'a'"}};
+  EXPECT_THAT(text_of(report_lines(report, course(), {.width = 100})), Not(HasSubstr("warns")));
+}
+
 TEST(ReportLines, ACompileErrorStandsAlone) {
   auto report = sampler_report();
   report.compile_error = {.where = "steps/03_sampler/train.cpp:31:5",

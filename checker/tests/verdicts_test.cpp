@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "course/render.hpp"
+#include "judge/compile.hpp"
 #include "judge/given.hpp"
 #include "support/text.hpp"
 
@@ -115,6 +116,23 @@ TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
   EXPECT_EQ(found.at(11), State::wrong);
   EXPECT_EQ(found.at(12), State::not_judged);
   EXPECT_EQ(found.at(13), State::not_judged);
+}
+
+// What is new beside the place of TODO 18 may be another one's. A run tells, unless it was cut off.
+TEST(Verdicts, ARunThatWasCutOffLeavesOpenOnlyWhatIsNotBegunForSure) {
+  const auto& step = course().step("08");
+  const auto& file = file_at(course(), step, "ddp.hpp");
+  const auto given = render(course(), file, step, Rendering::step);
+  const auto doubtful = [&](const std::string& line, const std::string& other) {
+    return doubtful_todos(course(), file.source, step, replaced(given, line, other));
+  };
+  EXPECT_EQ(doubtful("average(bucket);", "average(bucket), (void)0;"), std::set<int>{});
+  const auto beside = doubtful("buckets_.emplace_back().", "broadcast(parameter, 0);  //");
+  EXPECT_TRUE(beside.contains(18));
+  const auto after_a_crash = states(to_verdicts(
+      course(), step, {18, 19, 20, 21}, {finding(21, FindingKind::crash)}, {18, 19}, true, beside));
+  EXPECT_EQ(after_a_crash.at(18), State::not_judged);
+  EXPECT_EQ(after_a_crash.at(19), State::open);
 }
 
 TEST(Verdicts, AnEarlierTodoThatNoLongerHoldsIsNamed) {

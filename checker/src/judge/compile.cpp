@@ -5,6 +5,7 @@
 
 #include "course/compile_words.hpp"
 #include "judge/code_lines.hpp"
+#include "judge/compiler_warnings.hpp"
 #include "judge/given.hpp"
 #include "judge/shown_file.hpp"
 #include "process/build.hpp"
@@ -131,14 +132,19 @@ void explain(CompileError& error, const Course& course, const Step& step, const 
   }
 }
 
-std::optional<CompileError> compile(const Project& project, const std::string& target,
-                                    const std::filesystem::path& source,
-                                    const std::function<void(std::string_view)>& on_progress) {
+Compiled compile(const Project& project, const std::string& target,
+                 const std::filesystem::path& source,
+                 const std::function<void(std::string_view)>& on_progress) {
   const auto built = build_quietly(project, {&target, 1}, on_progress);
-  if (built.success) return std::nullopt;
   if (built.interrupted_by) throw Error("Interrupted.");
-  if (auto error = first_error(built.output, source, project.shown(source))) return error;
-  throw Error("Building " + target + " failed: " + join(compiler_messages(built.output), " / "));
+  const auto shown = project.shown(source);
+  if (!built.success) {
+    if (auto error = first_error(built.output, source, shown)) return {std::move(error), {}};
+    throw Error("Building " + target + " failed: " + join(compiler_messages(built.output), " / "));
+  }
+  const KeptWarnings kept(project.build / "warnings" / target);
+  if (built.compiled(target)) kept.keep(warnings_in(built.output, source, shown));
+  return {std::nullopt, kept.read()};
 }
 
 }  // namespace checker

@@ -11,12 +11,18 @@
 
 namespace checker {
 
-/// Builds a target quietly. Returns the compiler's first error, if there is one; where that lies in
-/// a header, the student's line that led there. Throws Error if the build fails for another reason.
-/// on_progress gets "[3/17]".
-std::optional<CompileError> compile(const Project& project, const std::string& target,
-                                    const std::filesystem::path& source,
-                                    const std::function<void(std::string_view)>& on_progress);
+struct Compiled {
+  /// The compiler's first error, if there is one; where that lies in a header, the student's line
+  /// that led there.
+  std::optional<CompileError> error;
+  std::vector<CompilerWarning> warnings;  ///< also those of an earlier call, if nothing has changed
+};
+
+/// Builds a target quietly. Throws Error if the build fails for another reason than the compiler's
+/// errors. on_progress gets "[3/17]".
+Compiled compile(const Project& project, const std::string& target,
+                 const std::filesystem::path& source,
+                 const std::function<void(std::string_view)>& on_progress);
 
 /// The first error in a compiler's output (clang's or GCC's), seen from `source` and the files
 /// beside it.

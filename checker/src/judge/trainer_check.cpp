@@ -244,9 +244,6 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
       checked.timeline = timeline_of(context.run());
     }
     checked.largest_deviation = std::max(checked.largest_deviation, largest_deviation(context));
-    for (auto& line : rules::second_opinion(context)) {
-      checked.disagreements.push_back(std::move(line));
-    }
     checked.cut_off = checked.cut_off || !runs[i].run.result.success();
   }
   // In a box nobody else uses the network.

@@ -58,6 +58,14 @@ struct CompileError {
   std::string fix = {};   ///< what to do
 };
 
+/// What the compiler warns of, at the student's line.
+struct CompilerWarning {
+  std::string where;    ///< "steps/08_inside_ddp/ddp.hpp:31:5"
+  std::string message;  ///< the compiler's own words
+
+  bool operator==(const CompilerWarning&) const = default;
+};
+
 /// What a rank did for a while, in seconds since the first rank began to record.
 struct Span {
   double begin = 0, end = 0;
@@ -77,14 +85,12 @@ struct Report {
   std::vector<Verdict> verdicts;  ///< of the step's own TODOs, in order; then of earlier ones that
                                   ///< this program no longer fulfils
   std::optional<CompileError> compile_error;
-  std::string conditions;                ///< of the run that was judged: "--epochs 4, dropout 0.2"
-  std::vector<std::string> not_checked;  ///< "NCCL: there is no GPU here", a line each
+  std::vector<CompilerWarning> warnings;  ///< about the student's files
+  std::string conditions;                 ///< of the run that was judged: "--epochs 4, dropout 0.2"
+  std::vector<std::string> not_checked;   ///< "NCCL: there is no GPU here", a line each
   /// The largest relative deviation of a gradient, a parameter or a loss from what the replay
   /// gives, of all that rules look at.
   double largest_deviation = 0;
-  /// Where a second way to judge gradients comes to another result: of interest to who keeps the
-  /// checker, and no part of the verdicts.
-  std::vector<std::string> disagreements;
   std::optional<Timeline> timeline;  ///< of a run that shows what is wrong
   double build_seconds = 0;
   double judge_seconds = 0;

@@ -31,8 +31,8 @@ int waits_for(const Course& course, int todo, const FindingsByTodo& found) {
 class Verdicts {
  public:
   Verdicts(const Course& course, const Findings& findings, const std::set<int>& untouched,
-           bool cut_off)
-      : course_(course), untouched_(untouched), cut_off_(cut_off) {
+           bool cut_off, const std::set<int>& doubtful)
+      : course_(course), untouched_(untouched), doubtful_(doubtful), cut_off_(cut_off) {
     for (const auto& finding : findings) {
       auto& group = is(finding, FindingKind::note)          ? notes_
                     : is(finding, FindingKind::consequence) ? following_
@@ -59,7 +59,8 @@ class Verdicts {
       verdict.state = State::not_judged;
       verdict.reason = "waits for " + name_of_todo(found_.begin()->first);
     } else if (cut_off_) {
-      verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
+      const bool open_for_sure = untouched_.contains(todo) && !doubtful_.contains(todo);
+      verdict.state = open_for_sure ? State::open : State::not_judged;
       verdict.reason = "the run did not get that far";
     } else if (untouched_.contains(todo) && !course_.todos.at(todo).while_given.empty()) {
       verdict.state = State::open;
@@ -103,7 +104,7 @@ class Verdicts {
   }
 
   const Course& course_;
-  const std::set<int>& untouched_;
+  const std::set<int>&untouched_, &doubtful_;
   bool cut_off_;
   FindingsByTodo found_, notes_, following_;
 };
@@ -112,8 +113,9 @@ class Verdicts {
 
 std::vector<Verdict> to_verdicts(const Course& course, const Step& step,
                                  const std::vector<int>& todos, const Findings& findings,
-                                 const std::set<int>& untouched, bool cut_off) {
-  const Verdicts judged(course, findings, untouched, cut_off);
+                                 const std::set<int>& untouched, bool cut_off,
+                                 const std::set<int>& doubtful) {
+  const Verdicts judged(course, findings, untouched, cut_off, doubtful);
   std::vector<Verdict> verdicts;
   for (const int todo : todos) verdicts.push_back(judged.of(todo));
   judged.add_earlier(step, verdicts);

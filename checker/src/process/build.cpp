@@ -51,6 +51,13 @@ BuildResult build_quietly(const Project& project, std::span<const std::string> t
   return built;
 }
 
+bool BuildResult::compiled(const std::string& target) const {
+  return std::ranges::any_of(output, [&](const std::string& line) {
+    return line.find("Building CXX object ") != line.npos &&
+           line.find("/" + target + ".dir/") != line.npos;
+  });
+}
+
 void build_targets(const Project& project, std::span<const std::string> targets,
                    const std::string& title) {
   terminal::Stage stage(title);

@@ -19,6 +19,9 @@ struct BuildResult {
   bool idle = false;  ///< there was nothing to do
   int interrupted_by = 0;
   std::vector<std::string> output;
+
+  /// Whether a source of the target was compiled.
+  bool compiled(const std::string& target) const;
 };
 
 /// Builds these targets without a word; on_progress gets "[3/17]".

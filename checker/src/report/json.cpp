@@ -89,6 +89,9 @@ std::string to_json(const Report& report) {
         {"source", report.compile_error->source}, {"todo", report.compile_error->todo},
         {"what", report.compile_error->what},     {"fix", report.compile_error->fix}};
   }
+  for (const auto& warning : report.warnings) {
+    value["warnings"].push_back({{"where", warning.where}, {"message", warning.message}});
+  }
   if (report.timeline) value["timeline"] = from_timeline(*report.timeline);
   // A student's program may print bytes that are not text.
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -107,6 +110,10 @@ Report report_from_json(std::string_view text) try {
                             .todo = error->value("todo", 0),
                             .what = error->value("what", ""),
                             .fix = error->value("fix", "")};
+  }
+  for (const auto& warning : value.value("warnings", json::array())) {
+    report.warnings.push_back({.where = warning.at("where").get<std::string>(),
+                               .message = warning.at("message").get<std::string>()});
   }
   if (const auto timeline = value.find("timeline"); timeline != value.end()) {
     report.timeline = to_timeline(*timeline);

@@ -36,6 +36,21 @@ std::vector<std::string> compile_error_lines(const CompileError& error, const Co
   return lines;
 }
 
+// Only beside a mistake: they may name its cause.
+std::vector<std::string> warning_lines(const Report& report, const Look& look) {
+  constexpr size_t most = 3;
+  if (!report.first_finding() || report.warnings.empty()) return {};
+  std::vector<std::string> lines{"", "  The compiler warns too:"};
+  const size_t count = std::min(most, report.warnings.size());
+  for (size_t i = 0; i < count; ++i) {
+    const auto& [where, message] = report.warnings[i];
+    append(lines, hanging_line(where + "  " + message, 4, look));
+  }
+  const size_t more = report.warnings.size() - count;
+  if (more > 0) lines.push_back("    and " + std::to_string(more) + " more");
+  return lines;
+}
+
 void append_block(std::vector<std::string>& lines, const std::vector<std::string>& block) {
   if (block.empty()) return;
   if (!lines.empty()) lines.emplace_back();
@@ -130,6 +145,7 @@ std::vector<std::string> report_lines(const Report& report, const Course& course
     lines.emplace_back();
     append(lines, hanging_line("This run: " + report.conditions, 2, look));
   }
+  append(lines, warning_lines(report, look));
   if (report.not_checked.empty()) return lines;
   lines.emplace_back();
   lines.emplace_back("  Not checked:");
