@@ -25,7 +25,7 @@ def bars(needed, index):
 def picture(caption, readers):
     counts = needed()
     writers, takers = bars(counts, 1), bars(counts, 0)
-    d = Drawing(1180, 350)
+    d = Drawing(1180, 364)
     d.words(LEFT - 16, SAVED + HEIGHT / 2, "saved by\nfour ranks", 21, anchor="end")
     d.words(LEFT - 16, LOADED + HEIGHT / 2, "loaded by\nthree ranks", 21, anchor="end")
     for rank, (begin, end) in writers.items():
