@@ -54,7 +54,7 @@ TEST_F(StudentVerbs, CheckJudgesOneStepAndSaysWhatIsNext) {
   const auto text = check({"04"});
   EXPECT_EQ(status_, 1);
   EXPECT_THAT(asked_, ElementsAre("04"));
-  EXPECT_THAT(text, ::testing::StartsWith("  judging step 04: done ("));
+  EXPECT_THAT(text, ::testing::StartsWith("  the check of step 04: done ("));
   EXPECT_THAT(text, HasSubstr("\n\n04_ddp  The ranks train one model\n\n"
                               "  ✓ TODO 8   Wrap the model in DistributedDataParallel\n"
                               "  ✗ TODO 9   Tell the sampler which epoch it is\n"

@@ -56,7 +56,8 @@ std::optional<std::string> missing_evidence(const RunContext& context) {
       return who + " computed losses of samples that come from no dataset of the task";
     }
     if (const auto& unread = context.run().ranks[rank].unread) {
-      return who + " recorded " + *unread + " in a type that cannot be read";
+      return who + " recorded " + *unread +
+             " in another type than the task's model has; leave the model's type as it is";
     }
   }
   return std::nullopt;

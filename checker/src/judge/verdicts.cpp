@@ -55,6 +55,7 @@ class Verdicts {
       verdict.reason = "waits for " + name_of_todo(waiting);
     } else if (in_trouble) {
       verdict.state = State::open;
+      verdict.reason = course_.todos.at(todo).while_given;
     } else if (following_.contains(todo) && !found_.empty()) {
       verdict.state = State::not_judged;
       verdict.reason = "waits for " + name_of_todo(found_.begin()->first);

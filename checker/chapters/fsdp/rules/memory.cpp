@@ -2,7 +2,9 @@
 // gradients and the optimizer's state; while it computes, a few units of the model besides. Both
 // are held against what one process needs for the whole model.
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "judge/rules/rules.hpp"
 
@@ -14,8 +16,12 @@ namespace {
 
 using instrumentation::Moment;
 
-// Shares are rounded up to whole rows. A batch and what a task keeps for itself come on top.
-constexpr double kRounding = 1.15, kBeside = 0.05;
+// Shares are rounded up to whole rows. A batch and what a task keeps for itself come on top. So may
+// one copy that is cut as well: a mean of the parameters over the steps, or the best ones so far.
+constexpr double kRounding = 1.15, kBeside = 0.05, kCutCopies = 1;
+// What is there after so many steps in a row is kept. Gloo's threads may hold what has passed for a
+// moment longer, but not for that long.
+constexpr size_t kInARow = 8;
 // What belongs to a unit that computes, one that is gathered ahead, and one more. On the way, what
 // travels lies beside where it goes, and Gloo's threads hold it for a moment longer: with the
 // course's own units 5 to 7, with all gathered at once 16 of 8.
@@ -30,7 +36,8 @@ class Memory {
     const double parameters = static_cast<double>(serial_.parameters);
     const double share = (2 * parameters + static_cast<double>(serial_.state)) /
                          static_cast<double>(context_.world());
-    const double limit = kRounding * share + kBeside * parameters;
+    const double limit = kRounding * share + kBeside * parameters +
+                         kCutCopies * parameters / static_cast<double>(context_.world());
     for (size_t rank = 0; rank < context_.world(); ++rank) {
       const double kept = kept_by(context_.run().ranks[rank]);
       if (kept <= limit) continue;
@@ -65,22 +72,21 @@ class Memory {
     double after = 0, on_the_way = 0;  // more than before it
   };
 
-  // After a step, at the least: Gloo's threads may hold what has passed for a moment longer.
+  // The most that stays from step to step, wherever in the run: a copy may be made late.
   static double kept_by(const RankSeen& rank) {
-    double before = 0;
-    std::optional<double> least;
-    bool any = false;
+    std::optional<double> before;
+    std::vector<double> after_steps;
     for (const auto& seen : rank.memory) {
       const auto live = static_cast<double>(seen.bytes.live);
-      if (seen.bytes.moment == Moment::model_begins && !any) {
-        before = live;
-        any = true;
-      }
-      if (seen.bytes.moment == Moment::step_ends && any) {
-        least = std::min(least.value_or(live - before), live - before);
-      }
+      if (seen.bytes.moment == Moment::model_begins && !before) before = live;
+      if (seen.bytes.moment == Moment::step_ends && before) after_steps.push_back(live - *before);
     }
-    return least.value_or(0);
+    const auto row = static_cast<std::ptrdiff_t>(std::min(kInARow, after_steps.size()));
+    double kept = 0;
+    for (auto first = after_steps.begin(); row > 0 && after_steps.end() - first >= row; ++first) {
+      kept = std::max(kept, *std::min_element(first, first + row));
+    }
+    return kept;
   }
 
   // Between these places in the log. There parameters may be whole.
@@ -91,7 +97,7 @@ class Memory {
   }
 
   // What a forward pass takes beside what was there at the least since the step before; of all
-  // passes the least, as above.
+  // passes the least, because of Gloo's threads.
   static Forward taken_in_forward(const RankSeen& rank) {
     std::optional<Forward> taken;
     const MemorySeen* before = nullptr;
