@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 
 namespace replay {
 
@@ -51,14 +50,6 @@ std::optional<Flat> in_order(const std::vector<checker::TensorSeen>& model,
     values.insert(values.end(), found->values.begin(), found->values.end());
   }
   return values;
-}
-
-double deviation_at(const Flat& got, const std::vector<size_t>& places, const Flat& whole) {
-  if (got.size() != places.size()) return std::numeric_limits<double>::infinity();
-  Flat wanted;
-  wanted.reserve(places.size());
-  for (const size_t place : places) wanted.push_back(whole.at(place));
-  return deviation(got, wanted);
 }
 
 }  // namespace replay

@@ -36,8 +36,4 @@ constexpr double kComputed = 1e-12;
 std::optional<Flat> in_order(const std::vector<checker::TensorSeen>& model,
                              const std::vector<checker::TensorSeen>& order);
 
-/// Largest difference of any value from what stands at its place in the whole, over the largest
-/// element of the whole.
-double deviation_at(const Flat& got, const std::vector<size_t>& places, const Flat& whole);
-
 }  // namespace replay

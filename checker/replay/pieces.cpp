@@ -11,7 +11,20 @@ using checker::RankSeen;
 using checker::StepSeen;
 using checker::TensorSeen;
 
-Pieces::Pieces(std::vector<RankSeen>& ranks, const Flat& start) : held_(ranks.size()) {
+namespace {
+
+Flat at_places(const std::vector<size_t>& places, const Flat& whole) {
+  Flat values;
+  values.reserve(places.size());
+  for (const auto place : places) values.push_back(place < whole.size() ? whole[place] : 0);
+  return values;
+}
+
+}  // namespace
+
+Pieces::Pieces(std::vector<RankSeen>& ranks, const Flat& start)
+    : held_(ranks.size()), order_(ranks.size()) {
+  find_whole_models(ranks, start);
   if (std::ranges::none_of(ranks, &RankSeen::in_pieces)) return;
   // All ranks begin with rank 0's model.
   Flat model;
@@ -30,6 +43,18 @@ Pieces::Pieces(std::vector<RankSeen>& ranks, const Flat& start) : held_(ranks.si
     find_places(held, model, start.empty() ? 0 : kComputed);
   }
   give_whole_steps(ranks, model);
+}
+
+void Pieces::find_whole_models(const std::vector<RankSeen>& ranks, const Flat& start) {
+  if (ranks.empty()) return;
+  const auto model =
+      start.empty() ? in_order(ranks[0].model, ranks[0].parameters) : std::optional(start);
+  if (!model) return;
+  const Fingerprints fingerprints(*model, start.empty() ? 0 : kComputed);
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].in_pieces || ranks[rank].steps.empty()) continue;
+    order_[rank] = fingerprints.places(ranks[rank].steps[0].values);
+  }
 }
 
 void Pieces::find_places(Held& held, const Flat& model, double apart) const {
@@ -65,7 +90,7 @@ bool Pieces::all_known() const {
 }
 
 Flat Pieces::part(size_t rank, Flat whole) const {
-  if (!has(rank)) return whole;
+  if (!has(rank)) return order_[rank] ? at_places(*order_[rank], whole) : whole;
   Flat part;
   part.reserve(held_[rank]->places.size());
   for (const auto place : held_[rank]->places) {

@@ -1,6 +1,6 @@
 #pragma once
-/// Ranks that train pieces of the model: shards, slices, flat parts of several parameters. Where a
-/// piece lies is found by its first values, so a program need not say it.
+/// Where in the whole model lies what a rank trains, be it all of it or pieces: shards, slices,
+/// flat parts of several parameters. First values tell, so a program need not say it.
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <vector>
@@ -30,7 +30,8 @@ class Pieces {
     return held_[rank]->parameters;
   }
 
-  /// What the rank holds of this, which is of the whole model.
+  /// What the rank holds of this, which is of the whole model. A rank that holds all of it, but
+  /// values that the model does not have, holds them in the model's order.
   Flat part(size_t rank, Flat whole) const;
   /// parts: of each rank that holds pieces; empty for others. base: of the whole model, for what no
   /// rank holds. Where several hold the same, the lowest rank's.
@@ -52,10 +53,13 @@ class Pieces {
     size_t unknown = 0;
   };
 
+  void find_whole_models(const std::vector<checker::RankSeen>& ranks, const Flat& start);
   void find_places(Held& held, const Flat& model, double apart) const;
   void give_whole_steps(std::vector<checker::RankSeen>& ranks, const Flat& model) const;
 
-  std::vector<std::optional<Held>> held_;   // by rank
+  std::vector<std::optional<Held>> held_;  // by rank
+  // By rank, of those that hold all: where in the model each value lies; nothing if it has others.
+  std::vector<std::optional<std::vector<size_t>>> order_;
   std::vector<checker::TensorSeen> model_;  // the parameters, without values
 };
 

@@ -8,7 +8,6 @@
 #include "continued.hpp"
 #include "evidence/folders.hpp"
 #include "expected_losses.hpp"
-#include "fingerprints.hpp"
 #include "pieces.hpp"
 #include "saved.hpp"
 #include "serial_memory.hpp"
@@ -38,7 +37,6 @@ class Replay {
   json run() {
     size_t steps = ranks_.empty() ? 0 : SIZE_MAX;
     for (const auto& rank : ranks_) steps = std::min(steps, rank.steps.size());
-    find_places();
     for (size_t t = 0; t < steps; ++t) step(t);
     updates();
     json result = {
@@ -54,19 +52,6 @@ class Replay {
   RunBefore as_before() const { return run_before(ranks_, pieces_, losses_); }
 
  private:
-  // Of each rank's parameters in the model that rank 0 made.
-  void find_places() {
-    places_.resize(ranks_.size());
-    if (ranks_.empty() || ranks_[0].steps.empty()) return;
-    const auto whole = in_order(ranks_[0].model, ranks_[0].parameters);
-    if (!whole) return;
-    const Fingerprints fingerprints(*whole);
-    for (size_t r = 0; r < ranks_.size(); ++r) {
-      if (!ranks_[r].steps.empty() && !pieces_.has(r))
-        places_[r] = fingerprints.places(ranks_[r].steps[0].values);
-    }
-  }
-
   void step(size_t t) {
     std::vector<AccumulatedGradients> parts(ranks_.size());
     for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -198,16 +183,13 @@ class Replay {
       entry["multiples"] = multiples_of(got, mean, ranks_[r].parameters);
       entry["mean_over"] = entry["mean"].get<double>() < kSame ? std::vector<size_t>()
                                                                : ranks_averaged(got, local, r);
-      if (!places_[r]) continue;
-      entry["fingerprint_mean"] = finite(deviation_at(got, *places_[r], mean));
-      entry["fingerprint_local"] = finite(deviation_at(got, *places_[r], local[r]));
     }
   }
 
   std::vector<std::string> names_of_parameters_apart(size_t r, const Flat& got,
                                                      const std::vector<Flat>& local) const {
     const Flat mean = weighted_mean(local, std::vector<double>(local.size(), 1));
-    if (!pieces_.has(r)) return names_apart(got, mean, ranks_[r].parameters);
+    if (!pieces_.has(r)) return names_apart(got, pieces_.part(r, mean), ranks_[r].parameters);
     std::vector<const Flat*> parts(ranks_.size());
     parts[r] = &got;
     return names_apart(pieces_.whole(parts, mean), mean, ranks_[r].parameters);
@@ -274,7 +256,6 @@ class Replay {
   std::vector<RankSeen> ranks_;  // of the whole model, also where a rank holds pieces
   Pieces pieces_{ranks_};
   std::vector<Oracle> oracles_;
-  std::vector<std::optional<std::vector<size_t>>> places_;           // by rank, in rank 0's model
   std::vector<std::vector<std::vector<const BatchSeen*>>> batches_;  // by rank and step
   std::vector<std::vector<Flat>> after_;  // by rank and step: the parameters after it
   ExpectedLosses losses_{ranks_, oracles_, after_};

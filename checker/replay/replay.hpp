@@ -23,10 +23,6 @@ namespace replay {
 ///                                        the learning rates that it had
 ///                        loss            the batch's loss sum
 ///                        parameters      names of those whose gradient is not the mean
-///                        fingerprint_mean, fingerprint_local
-///                                        as mean and local, each element at the place where its
-///                                        first value lies in rank 0's model; left out where it
-///                                        lies nowhere
 ///   ranks[r].evaluations  the same for the loss sums of evaluation batches: largest deviation
 ///   ranks[r].files        what a file holds: "epoch 2" (from 1), "initial", "other",
 ///                         "unreadable"; names: those of the model

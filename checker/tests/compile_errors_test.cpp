@@ -1,5 +1,5 @@
 // What the judge says of the errors that students make: real words of clang and of GCC, for edits
-// of the steps' files. compile_errors.yaml has them; compile_errors.py records them.
+// of the steps' files. The files in compile_errors/ have them.
 #include <gmock/gmock.h>
 
 #include "course/compile_words.hpp"

@@ -52,11 +52,5 @@ TEST(Fingerprints, AModelIsReadInAnyOrder) {
   EXPECT_EQ(in_order(model, {{.name = "a", .elements = 1}}), std::nullopt);
 }
 
-TEST(Fingerprints, HoldValuesAgainstTheirPlaces) {
-  EXPECT_EQ(deviation_at({0.4, 0.5}, {3, 4}, kWhole), 0);
-  EXPECT_NEAR(deviation_at({0.4, 0.6}, {3, 4}, kWhole), 0.2, 1e-12);
-  EXPECT_TRUE(std::isinf(deviation_at({0.4}, {3, 4}, kWhole)));
-}
-
 }  // namespace
 }  // namespace replay

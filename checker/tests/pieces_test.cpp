@@ -71,6 +71,21 @@ TEST(Pieces, OverlapAreMissingOrUnknown) {
   EXPECT_THAT(ranks[1].steps[1].values, ElementsAre(1, 2, 0.3, 0.4, 0.5));
 }
 
+TEST(Pieces, AWholeModelMayStandInAnotherOrder) {
+  auto first = rank_with(kModel, {}), second = rank_with({0.4, 0.5, 0.1, 0.2, 0.3}, {}),
+       other = rank_with({7, 8, 9, 6, 5}, {});
+  std::vector<RankSeen> ranks{first, second, other};
+  for (auto& rank : ranks) {
+    rank.in_pieces = false;
+    rank.parameters = {{.name = "a", .elements = 3}, {.name = "b", .elements = 2}};
+  }
+  const Pieces pieces(ranks);
+  EXPECT_THAT(pieces.part(0, {1, 2, 3, 4, 5}), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(pieces.part(1, {1, 2, 3, 4, 5}), ElementsAre(4, 5, 1, 2, 3));
+  // Of values that are not the model's nobody knows the place.
+  EXPECT_THAT(pieces.part(2, {1, 2, 3, 4, 5}), ElementsAre(1, 2, 3, 4, 5));
+}
+
 TEST(Pieces, WholeModelsStayAsTheyAre) {
   auto whole = rank_with(kModel, {1, 2, 3, 4, 5});
   whole.in_pieces = false;

@@ -54,7 +54,7 @@ TEST_F(StudentVerbs, CheckJudgesOneStepAndSaysWhatIsNext) {
   const auto text = check({"04"});
   EXPECT_EQ(status_, 1);
   EXPECT_THAT(asked_, ElementsAre("04"));
-  EXPECT_THAT(text, ::testing::StartsWith("  judging step 04: done ("));
+  EXPECT_THAT(text, ::testing::StartsWith("  the check of step 04: done ("));
   EXPECT_THAT(text, HasSubstr("\n\n04_ddp  The ranks train one model\n\n"
                               "  ✓ TODO 8   Wrap the model in DistributedDataParallel\n"
                               "  ✗ TODO 9   Tell the sampler which epoch it is\n"
@@ -85,7 +85,7 @@ TEST_F(StudentVerbs, CheckRefusesWhatItDoesNotKnow) {
     return testing::error_of([&] { check(words); });
   };
   EXPECT_EQ(error({"TODO", "99"}),
-            "There is no TODO 99. They are TODO 1 to 25, 39 to 41 and C1 to C11.");
+            "There is no TODO 99. They are TODO 1 to 25, 39 to 44 and C1 to C11.");
   EXPECT_THAT(error({"TODO"}), HasSubstr("There is no TODO without a number"));
   EXPECT_THAT(error({"99"}), HasSubstr("Unknown step: 99."));
   EXPECT_THAT(error({"02", "03"}), HasSubstr("\"03\" is an extra argument"));
@@ -128,11 +128,11 @@ TEST_F(StudentVerbs, CheckAllJudgesEveryStepThatHasTodos) {
   verdicts_ = {testing::wrong(11, "Every rank prints.")};
   const auto text = check({"all"});
   EXPECT_EQ(status_, 1);
-  EXPECT_THAT(asked_, ElementsAre("02", "03", "04", "05", "06", "07", "08", "09", "12"));
-  EXPECT_THAT(text, HasSubstr("27 of 28 TODOs are done.\nNext is TODO 11, "));
+  EXPECT_THAT(asked_, ElementsAre("02", "03", "04", "05", "06", "07", "08", "09", "12", "13"));
+  EXPECT_THAT(text, HasSubstr("30 of 31 TODOs are done.\nNext is TODO 11, "));
   verdicts_.clear();
   EXPECT_THAT(check({"all"}),
-              HasSubstr("28 of 28 TODOs are done.\nYou have done all TODOs of the course"));
+              HasSubstr("31 of 31 TODOs are done.\nYou have done all TODOs of the course"));
   EXPECT_EQ(status_, 0);
   asked_.clear();
   EXPECT_THAT(check({}), HasSubstr("All TODOs are done."));
@@ -198,19 +198,20 @@ TEST_F(StudentVerbs, ProgressIsOneScreen) {
   check({"02"});
   verdicts_ = {testing::wrong(5, "x")};
   check({"03"});
-  EXPECT_EQ(say(run_progress, {}), R"(6 of 28 TODOs done
+  EXPECT_EQ(say(run_progress, {}), R"(6 of 31 TODOs done
 
-  01_serial           to read and to run
-  02_setup            ✓✓✓   3 of 3
-  03_sampler          ✓✗✓✓  3 of 4  1 wrong
-  04_ddp              ○○    0 of 2
-  05_all_reduce_loss  ·     0 of 1  1 not checked yet
-  06_rank_zero        ○○○   0 of 3
-  07_multi_node       ○○○○  0 of 4
-  08_inside_ddp       ○○○○  0 of 4
-  09_workloads        ○○○○  0 of 4
-  12_fsdp             ○○○   0 of 3
-  C collectives       ○○○○○○○○○○○  0 of 11
+  01_serial              to read and to run
+  02_setup               ✓✓✓   3 of 3
+  03_sampler             ✓✗✓✓  3 of 4  1 wrong
+  04_ddp                 ○○    0 of 2
+  05_all_reduce_loss     ·     0 of 1  1 not checked yet
+  06_rank_zero           ○○○   0 of 3
+  07_multi_node          ○○○○  0 of 4
+  08_inside_ddp          ○○○○  0 of 4
+  09_workloads           ○○○○  0 of 4
+  12_fsdp                ○○○   0 of 3
+  13_sharded_checkpoint  ○○○   0 of 3
+  C collectives          ○○○○○○○○○○○  0 of 11
 
 Next is TODO 5, Deal out the training data:
   edit   steps/03_sampler/train.cpp, where it says TODO 5

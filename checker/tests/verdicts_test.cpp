@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "course/render.hpp"
+#include "judge/compile.hpp"
 #include "judge/given.hpp"
 #include "support/text.hpp"
 
@@ -117,15 +118,21 @@ TEST(Verdicts, ARunThatWasCutOffProvesNothingOfWhatCameLater) {
   EXPECT_EQ(found.at(13), State::not_judged);
 }
 
-// Code of a TODO may stand where another one's place is. What runs tells whose it is.
-TEST(Verdicts, ARunThatWasCutOffLeavesOnlyThoseOpenBehindWhichNothingIsBegun) {
-  const auto& step = course().step("06");
-  const auto after_a_crash = [&](const std::set<int>& untouched) {
-    return states(to_verdicts(course(), step, course().todos_of(step, false),
-                              {finding(12, FindingKind::crash)}, untouched, true));
+// What is new beside the place of TODO 18 may be another one's. A run tells, unless it was cut off.
+TEST(Verdicts, ARunThatWasCutOffLeavesOpenOnlyWhatIsNotBegunForSure) {
+  const auto& step = course().step("08");
+  const auto& file = file_at(course(), step, "ddp.hpp");
+  const auto given = render(course(), file, step, Rendering::step);
+  const auto doubtful = [&](const std::string& line, const std::string& other) {
+    return doubtful_todos(course(), file.source, step, replaced(given, line, other));
   };
-  EXPECT_EQ(after_a_crash({11, 13}).at(11), State::not_judged);
-  EXPECT_EQ(after_a_crash({11, 13}).at(13), State::open);
+  EXPECT_EQ(doubtful("average(bucket);", "average(bucket), (void)0;"), std::set<int>{});
+  const auto beside = doubtful("buckets_.emplace_back().", "broadcast(parameter, 0);  //");
+  EXPECT_TRUE(beside.contains(18));
+  const auto after_a_crash = states(to_verdicts(
+      course(), step, {18, 19, 20, 21}, {finding(21, FindingKind::crash)}, {18, 19}, true, beside));
+  EXPECT_EQ(after_a_crash.at(18), State::not_judged);
+  EXPECT_EQ(after_a_crash.at(19), State::open);
 }
 
 TEST(Verdicts, AnEarlierTodoThatNoLongerHoldsIsNamed) {

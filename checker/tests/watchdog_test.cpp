@@ -53,6 +53,20 @@ TEST_F(WatchdogTest, WaitsForAStartThenForProgress) {
   EXPECT_EQ(dog.look(at(18.5)), Stall::waiting);
 }
 
+// Ranks that are in no collective wait for nobody: the program may sleep for a while.
+TEST_F(WatchdogTest, WhatSleepsBetweenCollectivesHasLonger) {
+  const auto halt_after = [&](const LogWriter& log) {
+    auto dog = watchdog(0.01, 0);
+    log.write(file_);
+    return halt(dog);
+  };
+  LogWriter log;
+  log.add(Kind::group).add(Kind::collective).add(Kind::completed);
+  EXPECT_EQ(halt_after(log), std::pair(13, Stall::waiting));
+  EXPECT_EQ(halt_after(LogWriter(log).add(Kind::collective)), std::pair(4, Stall::waiting));
+  EXPECT_EQ(halt_after(LogWriter(log).add(Kind::exit)), std::pair(4, Stall::waiting));
+}
+
 TEST_F(WatchdogTest, WhatSleepsWaits) {
   auto dog = watchdog(0.01, 0);
   record("cpu");

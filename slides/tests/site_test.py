@@ -37,7 +37,7 @@ def decks():
 
 class Decks(unittest.TestCase):
     def test_each_is_whole(self):
-        self.assertEqual([int(name.split("_")[0]) for name in decks()], list(range(11)))
+        self.assertEqual([int(name.split("_")[0]) for name in decks()], list(range(12)))
         for name, deck in decks().items():
             titles = [slide.title for slide in deck.slides]
             with self.subTest(name):

@@ -50,8 +50,8 @@ class DataParallel {
     //   Expect no difference with one rank. With two ranks, ./workbook check no longer says that
     //   the ranks start from different parameters.
     // TODO 21: Fill buckets.
-    //   Let several gradients travel together, in buckets of about bucket_bytes() bytes. Three
-    //   places change.
+    //   Let several gradients travel together, in buckets of about bucket_bytes() bytes. Do this
+    //   TODO last. Three places change.
     //
     //   Here, put neighbours among the parameters into buckets_. backward() reaches the last
     //   parameters first, so begin with the last one. Then buckets fill one after the other, and

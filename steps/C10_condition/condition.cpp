@@ -25,7 +25,7 @@ int main() try {
   //   A collective needs all ranks of its group, even those that do not need the result. Only the
   //   use of the result may be inside if (rank == 0).
   //
-  //   Expect rank 0 to show the sum, the others to show nothing, and all ranks to end.
+  //   Expect rank 0 to show the sum, and all ranks to end.
   if (rank == 0) {
     all_reduce(sum);
     show("sum", sum);

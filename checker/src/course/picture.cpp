@@ -1,6 +1,8 @@
 #include "course/picture.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "support/markup.hpp"
 #include "support/text.hpp"
@@ -10,7 +12,7 @@ namespace {
 
 // In user units; text is set for a tread of this width.
 constexpr int tread = 150, rise = 46, margin = 14, top = 60, line_height = 16;
-constexpr size_t letters_in_tread = 20;
+constexpr size_t letters_in_tread = 20, letters_in_name = 18;
 
 constexpr const char* picture_style = R"(
     text { font-family: system-ui, sans-serif; font-size: 13px; }
@@ -33,6 +35,14 @@ std::string todo_range(const Step& step) {
   return name_of_todo(*first) + "–" + label_of_todo(*last);
 }
 
+// A long name goes on below, after one of its words.
+std::vector<std::string> lines_of(const std::string& name) {
+  if (name.size() <= letters_in_name) return {name};
+  const auto end = name.rfind('_', letters_in_name - 1);
+  if (end == std::string::npos) return {name};
+  return {name.substr(0, end + 1), name.substr(end + 1)};
+}
+
 void add_stair(pugi::xml_node svg, const Step& step, int index, size_t count) {
   const int x = margin + index * tread;
   const int y = top + static_cast<int>(count - 1 - static_cast<size_t>(index)) * rise;
@@ -50,8 +60,12 @@ void add_stair(pugi::xml_node svg, const Step& step, int index, size_t count) {
     add_text_at(svg, x + 2, line, "title", words);
     line += line_height;
   }
-  add_text_at(svg, x + 10, y + 20, "name", step.name);
-  add_text_at(svg, x + 10, y + 37, "todo", todo_range(step));
+  line = y + 20;
+  for (const auto& words : lines_of(step.name)) {
+    add_text_at(svg, x + 10, line, "name", words);
+    line += line_height + 1;
+  }
+  add_text_at(svg, x + 10, line, "todo", todo_range(step));
 }
 
 }  // namespace

@@ -56,7 +56,6 @@ void hold_against(SampleResult& result, const Report& report, const Course& cour
   const auto& sample = result.sample;
   result.findings = in_words(report);
   result.verdicts = report.verdicts;
-  result.disagreements = report.disagreements;
   const Finding* first = report.first_finding();
   if (sample.wanted == Expectation::accepted) {
     result.as_wanted = result.blamed_rightly = first == nullptr && report.passed();

@@ -52,10 +52,9 @@ struct SampleResult {
   /// Relative: of a right program the largest that any rule looked at, of a wrong one that of the
   /// quantity that decided; 0 where no number did.
   double deviation = 0;
-  std::string problem{};                     ///< what is not as wanted, in a line; else empty
-  std::string findings{};                    ///< "TODO 8 gradients_summed; TODO 9 same_order_again"
-  std::vector<Verdict> verdicts{};           ///< with every word
-  std::vector<std::string> disagreements{};  ///< see Report
+  std::string problem{};            ///< what is not as wanted, in a line; else empty
+  std::string findings{};           ///< "TODO 8 gradients_summed; TODO 9 same_order_again"
+  std::vector<Verdict> verdicts{};  ///< with every word
 
   bool fine() const { return as_wanted && blamed_rightly; }
 };

@@ -188,10 +188,8 @@ class Check {
                                         .on_stage = [&](std::string_view text) { stage(text); }});
     report_.timeline = checked.timeline;
     report_.largest_deviation = std::max(report_.largest_deviation, checked.largest_deviation);
-    report_.disagreements.insert(report_.disagreements.end(), checked.disagreements.begin(),
-                                 checked.disagreements.end());
     report_.verdicts = to_verdicts(course_, step_, course_.todos_of(step_, false), checked.findings,
-                                   untouched, checked.cut_off);
+                                   untouched, checked.cut_off, submission_.doubtful());
     unjudged_.insert(unjudged_.end(), checked.unjudged.begin(), checked.unjudged.end());
     for (const auto& [todo, reason] : unjudged_) leave_unjudged(todo, reason);
   }
@@ -228,7 +226,7 @@ class Check {
                                     .folder = work.folder,
                                     .box = options_.box});
     auto verdicts = to_verdicts(course_, step_, course_.todos_of(step_, true), checked.findings,
-                                untouched, checked.cut_off);
+                                untouched, checked.cut_off, submission_.doubtful());
     report_.verdicts.insert(report_.verdicts.end(), std::make_move_iterator(verdicts.begin()),
                             std::make_move_iterator(verdicts.end()));
     if (!checked.unjudged.empty()) {

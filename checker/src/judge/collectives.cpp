@@ -4,6 +4,7 @@
 #include <map>
 
 #include "evidence/collective_kinds.hpp"
+#include "judge/phases.hpp"
 
 namespace checker {
 
@@ -146,7 +147,11 @@ std::string difference(const CollectiveSeen& a, const CollectiveSeen& b) {
   return "";
 }
 
-std::optional<Mismatch> find_mismatch(const Run& run, bool counts) {
+namespace {
+
+// The first collective of a group for which `apart` is true of two ranks and their calls.
+template <class Apart>
+std::optional<Mismatch> first_apart(const Run& run, bool counts, Apart apart) {
   std::vector<std::map<std::string, Calls>> all;
   for (const auto& rank : run.ranks) all.push_back(calls_by_group(rank));
   for (size_t a = 0; a < all.size(); ++a) {
@@ -157,7 +162,7 @@ std::optional<Mismatch> find_mismatch(const Run& run, bool counts) {
         const auto& theirs = found->second;
         const auto group = key.substr(0, key.find('/'));
         for (size_t i = 0; i < std::min(mine.size(), theirs.size()); ++i) {
-          if (difference(*mine[i], *theirs[i]).empty()) continue;
+          if (!apart(run.ranks[a], *mine[i], run.ranks[b], *theirs[i])) continue;
           return Mismatch{group, i, a, b, mine[i], theirs[i]};
         }
         if (counts && mine.size() > theirs.size()) {
@@ -167,6 +172,32 @@ std::optional<Mismatch> find_mismatch(const Run& run, bool counts) {
     }
   }
   return std::nullopt;
+}
+
+bool evaluates(const RankSeen& rank, const CollectiveSeen& collective) {
+  return phase_at(rank, collective.event) == Phase::evaluating;
+}
+
+}  // namespace
+
+std::optional<Mismatch> find_mismatch(const Run& run, bool counts) {
+  return first_apart(run, counts,
+                     [](const RankSeen&, const CollectiveSeen& a, const RankSeen&,
+                        const CollectiveSeen& b) { return !difference(a, b).empty(); });
+}
+
+std::optional<Mismatch> find_parting(const Run& run) {
+  return first_apart(
+      run, false,
+      [](const RankSeen& rank_a, const CollectiveSeen& a, const RankSeen& rank_b,
+         const CollectiveSeen& b) { return evaluates(rank_a, a) != evaluates(rank_b, b); });
+}
+
+const CollectiveSeen* not_awaited(const RankSeen& rank) {
+  const auto found = std::ranges::find_if(rank.collectives, [](const CollectiveSeen& collective) {
+    return !collective.waited_from && !collective.may_wait_unseen;
+  });
+  return found == rank.collectives.end() ? nullptr : &*found;
 }
 
 const CollectiveSeen* waiting_in(const RankSeen& rank) {

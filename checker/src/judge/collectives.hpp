@@ -27,6 +27,10 @@ struct Mismatch {
 /// has ended by itself.
 std::optional<Mismatch> find_mismatch(const Run& run, bool counts);
 
+/// The first collective of a group that one rank calls in an evaluation and another rank elsewhere:
+/// one of them left out a call before, even if the calls match.
+std::optional<Mismatch> find_parting(const Run& run);
+
 /// What a rank called, and where, as far as that is known. name: of the line, "waits" or "called".
 EvidenceLine seen_call(const RunContext& context, const char* name, size_t rank,
                        const CollectiveSeen& collective);
@@ -35,6 +39,9 @@ std::vector<EvidenceLine> seen_of(const RunContext& context, const Mismatch& mis
 
 /// "size", "reduce op", ...: in what two collectives differ.
 std::string difference(const CollectiveSeen& a, const CollectiveSeen& b);
+
+/// What the program started and never waited for, as far as can be known; null: nothing.
+const CollectiveSeen* not_awaited(const RankSeen& rank);
 
 /// The collective that a rank was in when it was last seen; null if in none.
 const CollectiveSeen* waiting_in(const RankSeen& rank);

@@ -173,6 +173,26 @@ std::set<int> untouched_todos(const Course& course, const Source& source, const 
   return untouched;
 }
 
+std::set<int> doubtful_todos(const Course& course, const Source& source, const Step& step,
+                             const std::string& text) {
+  const auto given = given_of(course, source, step);
+  const auto changes = changes_of(given, code_of(text, source.comment()).texts);
+  std::set<int> doubtful;
+  for (const auto& [todo, places] : given.places) {
+    for (const auto& [begin, end] : places) {
+      if (begin != end) continue;
+      for (const auto& [other, others_places] : given.places) {
+        const bool changed_beside =
+            std::ranges::any_of(others_places, [&, at = begin](const auto& place) {
+              return place.first <= at && at <= place.second && !changes.spare(place);
+            });
+        if (other != todo && changed_beside) doubtful.insert(todo);
+      }
+    }
+  }
+  return doubtful;
+}
+
 int todo_at(const Course& course, const Source& source, const Step& step, const std::string& text,
             int line) {
   const auto code = code_of(text, source.comment());

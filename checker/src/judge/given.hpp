@@ -17,6 +17,11 @@ bool is_given_code(const Course& course, const Source& source, const Step& step,
 std::set<int> untouched_todos(const Course& course, const Source& source, const Step& step,
                               const std::string& text);
 
+/// TODOs at whose places code is only added, right beside the place of another one, where the code
+/// is not the given one: what is new there may belong to either.
+std::set<int> doubtful_todos(const Course& course, const Source& source, const Step& step,
+                             const std::string& text);
+
 /// The TODO of the step in whose place that line of the file lies; 0: in none, or nobody knows in
 /// whose. line: its number, from 1.
 int todo_at(const Course& course, const Source& source, const Step& step, const std::string& text,

@@ -183,9 +183,13 @@ class Processes {
       return std::cmp_equal(count(job_.trainers, host), context_.gpus_per_node);
     });
     if (right) return std::nullopt;
+    const auto has_none = [&](const auto& host) { return count(job_.trainers, host) == 0; };
+    const bool on_some = !job_.trainers.empty() && std::ranges::any_of(job_.hosts, has_none);
     return Symptom{.id = "not_a_rank_per_gpu",
                    .evidence = started_and_said(),
-                   .variant = job_.launchers.empty() ? "by_slurm" : ""};
+                   .variant = job_.launchers.empty() ? "by_slurm"
+                              : on_some              ? "on_some_nodes"
+                                                     : ""};
   }
 
   struct Place {

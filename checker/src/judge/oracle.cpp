@@ -38,9 +38,7 @@ StepDeviations step_from(const json& step) {
                        .multiples = {},
                        .parameters = {},
                        .mean_over = {},
-                       .rate_factor = number(step, "rate_factor", 0),
-                       .fingerprint_mean = number(step, "fingerprint_mean", kUnknown),
-                       .fingerprint_local = number(step, "fingerprint_local", kUnknown)};
+                       .rate_factor = number(step, "rate_factor", 0)};
   if (truth.known) {
     truth.multiples = step.at("multiples").get<std::vector<double>>();
     truth.parameters = step.at("parameters").get<std::vector<std::string>>();

@@ -31,8 +31,6 @@ struct StepDeviations {
   /// The gradients are the mean over these ranks, who are not all; empty if over no such ranks.
   std::vector<size_t> mean_over;
   double rate_factor = 0;  ///< by which all learning rates are larger than the schedule's; 0: none
-  /// mean and local once more, by fingerprints: a second opinion, which no verdict rests on.
-  double fingerprint_mean = kUnknown, fingerprint_local = kUnknown;
 };
 
 struct FileContent {

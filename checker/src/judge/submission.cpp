@@ -46,6 +46,15 @@ std::set<int> Submission::untouched() const {
   return all;
 }
 
+std::set<int> Submission::doubtful() const {
+  if (!is_a_students()) return {};
+  std::set<int> all;
+  for (const auto* file : files()) {
+    all.merge(doubtful_todos(course_, file->source, step_, text_of(*file)));
+  }
+  return all;
+}
+
 bool Submission::is_as_given() const {
   return !step_.repair && std::ranges::all_of(files(), [&](const CourseFile* file) {
     return is_given_code(course_, file->source, step_, text_of(*file));

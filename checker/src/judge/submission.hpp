@@ -25,6 +25,8 @@ class Submission {
   bool is_a_students() const;
   /// The TODOs at whose places the code is the given one; none in what is not a student's.
   std::set<int> untouched() const;
+  /// Of those the ones whose code may stand in another one's place; see judge/given.hpp.
+  std::set<int> doubtful() const;
   /// Whether all of it is the original code, so there is nothing to judge. Throws Error if a file
   /// cannot be read.
   bool is_as_given() const;

@@ -56,7 +56,8 @@ std::optional<std::string> missing_evidence(const RunContext& context) {
       return who + " computed losses of samples that come from no dataset of the task";
     }
     if (const auto& unread = context.run().ranks[rank].unread) {
-      return who + " recorded " + *unread + " in a type that cannot be read";
+      return who + " recorded " + *unread +
+             " in another type than the task's model has; leave the model's type as it is";
     }
   }
   return std::nullopt;
@@ -244,9 +245,6 @@ TrainerChecked check_trainer(const Project& project, const Course& course, const
       checked.timeline = timeline_of(context.run());
     }
     checked.largest_deviation = std::max(checked.largest_deviation, largest_deviation(context));
-    for (auto& line : rules::second_opinion(context)) {
-      checked.disagreements.push_back(std::move(line));
-    }
     checked.cut_off = checked.cut_off || !runs[i].run.result.success();
   }
   // In a box nobody else uses the network.

@@ -39,8 +39,7 @@ struct TrainerChecked {
   bool cut_off = false;
   /// Of a gradient, a parameter or a loss, relative, from what the replay gives.
   double largest_deviation = 0;
-  std::vector<std::string> disagreements;  ///< see rules::second_opinion
-  std::optional<Timeline> timeline;        ///< of the first run with a finding
+  std::optional<Timeline> timeline;  ///< of the first run with a finding
 };
 
 /// Throws Error where the replay fails.

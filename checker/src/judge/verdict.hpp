@@ -91,9 +91,6 @@ struct Report {
   /// The largest relative deviation of a gradient, a parameter or a loss from what the replay
   /// gives, of all that rules look at.
   double largest_deviation = 0;
-  /// Where a second way to judge gradients comes to another result: of interest to who keeps the
-  /// checker, and no part of the verdicts.
-  std::vector<std::string> disagreements;
   std::optional<Timeline> timeline;  ///< of a run that shows what is wrong
   double build_seconds = 0;
   double judge_seconds = 0;

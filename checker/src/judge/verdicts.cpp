@@ -30,9 +30,9 @@ int waits_for(const Course& course, int todo, const FindingsByTodo& found) {
 
 class Verdicts {
  public:
-  Verdicts(const Course& course, const std::vector<int>& todos, const Findings& findings,
-           const std::set<int>& untouched, bool cut_off)
-      : course_(course), todos_(todos), untouched_(untouched), cut_off_(cut_off) {
+  Verdicts(const Course& course, const Findings& findings, const std::set<int>& untouched,
+           bool cut_off, const std::set<int>& doubtful)
+      : course_(course), untouched_(untouched), doubtful_(doubtful), cut_off_(cut_off) {
     for (const auto& finding : findings) {
       auto& group = is(finding, FindingKind::note)          ? notes_
                     : is(finding, FindingKind::consequence) ? following_
@@ -55,11 +55,13 @@ class Verdicts {
       verdict.reason = "waits for " + name_of_todo(waiting);
     } else if (in_trouble) {
       verdict.state = State::open;
+      verdict.reason = course_.todos.at(todo).while_given;
     } else if (following_.contains(todo) && !found_.empty()) {
       verdict.state = State::not_judged;
       verdict.reason = "waits for " + name_of_todo(found_.begin()->first);
     } else if (cut_off_) {
-      verdict.state = is_not_begun(todo) ? State::open : State::not_judged;
+      const bool open_for_sure = untouched_.contains(todo) && !doubtful_.contains(todo);
+      verdict.state = open_for_sure ? State::open : State::not_judged;
       verdict.reason = "the run did not get that far";
     } else if (untouched_.contains(todo) && !course_.todos.at(todo).while_given.empty()) {
       verdict.state = State::open;
@@ -83,12 +85,6 @@ class Verdicts {
   }
 
  private:
-  // Students go in order. Where a later TODO is begun, the code of this one may stand elsewhere.
-  bool is_not_begun(int todo) const {
-    return std::ranges::all_of(std::ranges::find(todos_, todo), todos_.end(),
-                               [this](int later) { return untouched_.contains(later); });
-  }
-
   // What follows from another mistake is not shown beside it. But a TODO that is open explains no
   // mistake elsewhere, and nothing explains a crash away.
   bool shown_all_the_same(const Findings& findings, int waiting) const {
@@ -109,8 +105,7 @@ class Verdicts {
   }
 
   const Course& course_;
-  const std::vector<int>& todos_;
-  const std::set<int>& untouched_;
+  const std::set<int>&untouched_, &doubtful_;
   bool cut_off_;
   FindingsByTodo found_, notes_, following_;
 };
@@ -119,8 +114,9 @@ class Verdicts {
 
 std::vector<Verdict> to_verdicts(const Course& course, const Step& step,
                                  const std::vector<int>& todos, const Findings& findings,
-                                 const std::set<int>& untouched, bool cut_off) {
-  const Verdicts judged(course, todos, findings, untouched, cut_off);
+                                 const std::set<int>& untouched, bool cut_off,
+                                 const std::set<int>& doubtful) {
+  const Verdicts judged(course, findings, untouched, cut_off, doubtful);
   std::vector<Verdict> verdicts;
   for (const int todo : todos) verdicts.push_back(judged.of(todo));
   judged.add_earlier(step, verdicts);

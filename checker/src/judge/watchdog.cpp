@@ -1,5 +1,7 @@
 #include "judge/watchdog.hpp"
 
+#include <algorithm>
+
 namespace checker {
 
 namespace {
@@ -8,8 +10,9 @@ namespace {
 // small model's steps take milliseconds, but GPUs may take seconds to get started. There a rank
 // that waits keeps its processor busy, and nothing that it does takes as long as kSpinning. All of
 // it is the ranks' own time, but for what nobody has to wait for.
-constexpr double kWaiting = 3, kBusy = 8, kBusyOnGpus = 15, kSpinning = 8, kTooLong = 120,
-                 kStart = 15;
+// A program that sleeps waits for nobody, and wakes up.
+constexpr double kWaiting = 3, kAsleep = 12, kBusy = 8, kBusyOnGpus = 15, kSpinning = 8,
+                 kTooLong = 120, kStart = 15;
 constexpr double kForEver = 1200;
 
 }  // namespace
@@ -35,11 +38,13 @@ Stall Watchdog::look(Clock::time_point now) {
   if (sum != seen_) {
     seen_ = sum;
     progress_ = passed;
+    between_collectives_.reset();
   }
   const double quiet = passed - progress_;
   if (passed > kTooLong || std::chrono::duration<double>(now - begin_).count() > kForEver) {
     stall_ = Stall::too_long;
-  } else if (quiet > (started_ ? kWaiting : kStart) && time_.idle()) {
+  } else if (quiet > (started_ ? kWaiting : kStart) && time_.idle() &&
+             (quiet > kAsleep || !between_collectives())) {
     stall_ = Stall::waiting;
   } else if (on_gpus_ && started_ && quiet > kSpinning) {
     stall_ = Stall::waiting;
@@ -47,6 +52,21 @@ Stall Watchdog::look(Clock::time_point now) {
     stall_ = Stall::busy;
   }
   return stall_;
+}
+
+bool Watchdog::between_collectives() {
+  using instrumentation::Kind;
+  if (between_collectives_) return *between_collectives_;
+  const auto nothing_is_open = [](const LiveLog& live) {
+    const auto log = live.read();
+    const auto count = [&](Kind kind) {
+      return std::ranges::count(log.events, kind, &Event::kind);
+    };
+    return count(Kind::group) > 0 && count(Kind::exit) == 0 &&
+           count(Kind::collective) == count(Kind::completed);
+  };
+  between_collectives_ = std::ranges::all_of(logs_, nothing_is_open);
+  return *between_collectives_;
 }
 
 }  // namespace checker

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <list>
+#include <optional>
 #include <vector>
 
 #include "evidence/log.hpp"
@@ -34,11 +35,15 @@ class Watchdog {
   Stall look(Clock::time_point now = Clock::now());
 
  private:
+  // Whether every rank has joined a group, and none is in a collective or has left.
+  bool between_collectives();
+
   bool on_gpus_;
   std::list<LiveLog> logs_;
   std::vector<pid_t> pids_;
   uint64_t lines_ = 0, seen_ = 0;
   bool started_ = false;
+  std::optional<bool> between_collectives_;  ///< since the last progress; not looked at yet
   Stall stall_ = Stall::none;
   Clock::time_point begin_;
   OwnTime time_;

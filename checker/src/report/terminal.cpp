@@ -57,14 +57,21 @@ void append_block(std::vector<std::string>& lines, const std::vector<std::string
   append(lines, block);
 }
 
+// Of a crash also what is known of it, for it may be the cause of what stands first.
 std::vector<std::string> short_finding(const Finding& finding, const Look& look) {
   const std::string where = finding.where.empty() ? "" : " (" + finding.where + ")";
-  return paragraphs(finding.what + where, detail, look);
+  auto lines = paragraphs(finding.what + where, detail, look);
+  if (finding.kind != FindingKind::crash) return lines;
+  for (const auto& line : finding.evidence) append(lines, hanging_line(line, detail, look));
+  return lines;
 }
 
 std::string note_on(const Verdict& verdict, const Todo& todo, const Report& report) {
   std::string note;
-  if (verdict.state == State::open) note = "open";
+  if (verdict.state == State::open) {
+    const bool told = !todo.while_given.empty() && verdict.reason == todo.while_given;
+    note = told ? "open: " + todo.while_given : "open";
+  }
   if (verdict.state == State::not_judged) note = printable(verdict.reason);
   if (verdict.state == State::not_judged && note.empty()) note = "not judged";
   if (todo.step == report.step) return note;

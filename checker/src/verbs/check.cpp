@@ -99,7 +99,7 @@ class CheckCall {
   Report judge(const Step& step) {
     const auto before = take_fingerprints(project_, course_, step);
     const bool worth_remembering = remembers(step);
-    terminal::Stage stage("judging step " + step.label());
+    terminal::Stage stage("the check of step " + step.label());
     auto options = options_;
     options.on_stage = [&](std::string_view text) { stage.note(text); };
     auto report = judge_(course_, step, options);

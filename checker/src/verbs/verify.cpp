@@ -172,9 +172,6 @@ void say_result(const SampleResult& result, size_t number, size_t count) {
                 name_of_todo(result.sample.todo) + "  " + result.sample.title() +
                 (result.fine() ? ": judged right" : ": " + result.problem) +
                 (result.fine() && !result.findings.empty() ? " (" + result.findings + ")" : ""));
-  for (const auto& line : result.disagreements) {
-    terminal::say("      the second opinion disagrees " + line);
-  }
   if (!result.fine() && !result.sample.words.empty()) {
     terminal::say("      " + result.sample.words);
   }
@@ -220,7 +217,7 @@ class Verification {
     size_t number = 0;
     judge_samples(project_, course_, missing, how_, [&](const SampleResult& result) {
       ++number;
-      if (!result.fine() || !result.disagreements.empty() || list_all_ || number % 10 == 0) {
+      if (!result.fine() || list_all_ || number % 10 == 0) {
         say_result(result, number, missing.size());
       }
       if (words_) words_->add(result);

@@ -142,6 +142,31 @@ std::optional<size_t> written(const RankSeen& rank) {
   return last;
 }
 
+// What the file is called in the end that this rank wrote last; empty: it wrote none.
+std::filesystem::path written_file(const RankSeen& rank) {
+  const auto last = written(rank);
+  for (const auto& change : rank.file_changes) {
+    if (change.event == last) return change.new_path.empty() ? change.path : change.new_path;
+  }
+  return {};
+}
+
+// Without it, the rank that happens to be the last one would decide.
+void look_for_other_writers(const RunContext& context, size_t writer, Symptoms& symptoms) {
+  const auto& ranks = context.run().ranks;
+  const auto file = written_file(ranks[writer]);
+  std::vector<size_t> others;
+  for (const auto& rank : ranks) {
+    if (rank.place.rank != writer && written_file(rank) == file) others.push_back(rank.place.rank);
+  }
+  if (file.empty() || others.empty()) return;
+  auto values = context.values();
+  values["ranks"] = ranks_value(others);
+  values["writer"] = writer;
+  symptoms.push_back(
+      {.id = "written_by_several_ranks", .values = values, .evidence = {{"world", {}}}});
+}
+
 // Who reads in a way of his own has read when he shows what he read.
 std::optional<size_t> read_at(const RankSeen& rank) {
   if (rank.first_read || rank.results.empty()) return rank.first_read;
@@ -158,6 +183,7 @@ void read_once_written(const RunContext& context, Symptoms& symptoms) {
   const bool nobody = writes == ranks.end();
   if (nobody && ranks.front().first_read) return;
   const size_t writer = nobody ? 0 : writes->place.rank;
+  look_for_other_writers(context, writer, symptoms);
   const Knowledge knowledge(context.run(), writer, nobody ? kNever : *written(*writes));
   for (const auto& rank : ranks) {
     const auto reads = read_at(rank);

@@ -41,6 +41,16 @@ bool is_in_doubt(const RunContext& context) {
   return saved && !std::ranges::all_of(saved->files, &SavedFile::readable);
 }
 
+// Then the files take three times what the model takes, and the TODO is begun.
+bool is_state_saved(const RunContext& context) {
+  constexpr double kModels = 2;
+  const auto& saved = context.truth.saved;
+  if (!saved) return false;
+  double bytes = 0;
+  for (const auto& file : saved->files) bytes += static_cast<double>(file.bytes);
+  return bytes > kModels * static_cast<double>(saved->elements * sizeof(double));
+}
+
 void look_at_parameters(const RunContext& context, const ContinuedRun& run, Symptoms& symptoms) {
   const auto& unknown = run.unknown;
   const auto rank = static_cast<size_t>(std::ranges::max_element(unknown) - unknown.begin());
@@ -68,7 +78,7 @@ void start(const RunContext& context, Symptoms& symptoms) {
     const bool anew = run.fresh <= context.tolerance();
     auto symptom = about(context, anew ? "optimizer_begins_anew" : "optimizer_state_wrong",
                          {"update", {{"kept", digits(run.kept)}}});
-    if (anew) symptom.kind = FindingKind::not_started;
+    if (anew && !is_state_saved(context)) symptom.kind = FindingKind::not_started;
     symptom.deviation = run.kept;
     symptoms.push_back(std::move(symptom));
   }

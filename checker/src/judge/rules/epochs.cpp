@@ -7,13 +7,28 @@ namespace checker::rules {
 
 namespace {
 
-EvidenceLine calls_of(const RankSeen& rank, size_t number) {
-  if (rank.epochs_set.empty()) return {"never_set", {{"rank", number}}};
-  std::string epochs;
-  for (size_t i = 0; i < std::min<size_t>(rank.epochs_set.size(), 6); ++i) {
-    epochs += (i > 0 ? ", " : "") + std::to_string(rank.epochs_set[i].epoch);
+// The samplers for as many samples as the training split has, if only some are.
+std::vector<uint64_t> training_samplers(const RunContext& context, const RankSeen& rank) {
+  std::vector<uint64_t> numbers;
+  for (const auto& sampler : rank.samplers) {
+    if (sampler.dataset_size == context.size_of(Split::train)) numbers.push_back(sampler.number);
   }
-  return {"set", {{"rank", number}, {"epochs", epochs}}};
+  return numbers;
+}
+
+EvidenceLine calls_of(const RunContext& context, size_t number) {
+  constexpr size_t kShown = 6;
+  const auto& rank = context.run().ranks[number];
+  if (rank.epochs_set.empty()) return {"never_set", {{"rank", number}}};
+  const auto of_training = training_samplers(context, rank);
+  std::string epochs;
+  bool others_only = !of_training.empty();
+  for (size_t i = 0; i < rank.epochs_set.size(); ++i) {
+    const auto& set = rank.epochs_set[i];
+    others_only = others_only && std::ranges::find(of_training, set.sampler) == of_training.end();
+    if (i < kShown) epochs += (i > 0 ? ", " : "") + std::to_string(set.epoch);
+  }
+  return {others_only ? "set_others" : "set", {{"rank", number}, {"epochs", epochs}}};
 }
 
 }  // namespace
@@ -34,7 +49,7 @@ void epochs(const RunContext& context, Symptoms& symptoms) {
                                            {"earlier", earlier + 1},
                                            {"later", later + 1},
                                            {"samples", first_few(ids)}}},
-                                         calls_of(context.run().ranks[rank], rank)},
+                                         calls_of(context, rank)},
                             .kind = never ? FindingKind::not_started : FindingKind::mistake});
         return;
       }

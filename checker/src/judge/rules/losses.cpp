@@ -2,6 +2,8 @@
 #include <cmath>
 #include <limits>
 
+#include "evidence/collective_kinds.hpp"
+#include "judge/collectives.hpp"
 #include "judge/phases.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
@@ -181,6 +183,30 @@ class Losses {
     return follows ? FindingKind::consequence : FindingKind::mistake;
   }
 
+  // What the first of the ranks sends without success.
+  void add_calls() {
+    const size_t rank = wrong_ranks_.front();
+    const auto& seen = context_.run().ranks[rank];
+    if (const auto* call = not_awaited(seen)) {
+      evidence_.push_back(seen_call(context_, "not_awaited", rank, *call));
+    } else if (const auto* sum = small_sum(seen); sum && own_shares_only_) {
+      evidence_.push_back(seen_call(context_, "not_used", rank, *sum));
+    }
+  }
+
+  // An all_reduce of some numbers, as of losses and counts, in the pass whose loss is wrong; null:
+  // none is known.
+  const CollectiveSeen* small_sum(const RankSeen& rank) const {
+    constexpr uint64_t kFewNumbers = 8;
+    const auto found = std::ranges::find_if(rank.collectives, [&](const CollectiveSeen& seen) {
+      const auto phase = phase_at(rank, seen.event);
+      return static_cast<CollectiveKind>(seen.call.op_type) == CollectiveKind::all_reduce &&
+             seen.call.elements <= kFewNumbers &&
+             (phase == Phase::evaluating ? evaluation_ > 0 : training_ > 0);
+    });
+    return found == rank.collectives.end() ? nullptr : &*found;
+  }
+
   void report() {
     std::ranges::sort(wrong_ranks_);
     wrong_ranks_.erase(std::unique(wrong_ranks_.begin(), wrong_ranks_.end()), wrong_ranks_.end());
@@ -192,6 +218,7 @@ class Losses {
     } else if (evaluation_ == 0) {
       id = "training_loss_not_global";
     }
+    add_calls();
     auto values = context_.values();
     values["ranks"] = ranks_value(wrong_ranks_);
     symptoms_.push_back({.id = id,

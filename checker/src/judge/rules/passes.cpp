@@ -167,8 +167,8 @@ SamplerProblem problem_of(const RunContext& context, size_t rank, const SamplerR
   };
   if (sampler.num_replicas != context.world() || sampler.rank != rank)
     return problem("other_ranks");
-  if (sampler.pad == 1) return problem("pads");
-  return problem(sampler.drop_last == 1 ? "drops" : "unshuffled");
+  if (sampler.drop_last == 1) return problem("drops");  // then it never pads
+  return problem(sampler.pad == 1 ? "pads" : "unshuffled");
 }
 
 }  // namespace

@@ -19,9 +19,6 @@ void epochs(const RunContext& context, Symptoms& symptoms);
 /// Gradients are those of the batch: from TODO 8 on the mean over the ranks; and parameters follow
 /// from them.
 void gradients(const RunContext& context, Symptoms& symptoms);
-/// Where fingerprints, which ask no program for names, judge gradients otherwise than gradients()
-/// does: a line each. No verdict rests on it.
-std::vector<std::string> second_opinion(const RunContext& context);
 /// Reported losses are those of all ranks (TODO 10).
 void losses(const RunContext& context, Symptoms& symptoms);
 /// So are those that ranks print (TODO 10).

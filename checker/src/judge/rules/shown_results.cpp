@@ -6,6 +6,7 @@
 
 #include "instrumentation/numbers.hpp"
 #include "judge/collectives.hpp"
+#include "judge/rules/mixture.hpp"
 #include "judge/rules/rules.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
@@ -13,8 +14,6 @@
 namespace checker::rules {
 
 namespace {
-
-using Numbers = std::vector<double>;
 
 // The numbers of a world, for one of its ranks.
 struct Given {
@@ -52,10 +51,14 @@ Numbers stacked(const Given& given) {
   return result;
 }
 
-Numbers part_of(const Given& given, const Numbers& numbers) {
-  const auto size = static_cast<std::ptrdiff_t>(numbers.size() / given.world());
-  const auto begin = numbers.begin() + size * static_cast<std::ptrdiff_t>(given.place.rank);
+Numbers part_of(const Numbers& numbers, size_t part, size_t parts) {
+  const auto size = static_cast<std::ptrdiff_t>(numbers.size() / parts);
+  const auto begin = numbers.begin() + size * static_cast<std::ptrdiff_t>(part);
   return {begin, begin + size};
+}
+
+Numbers part_of(const Given& given, const Numbers& numbers) {
+  return part_of(numbers, given.place.rank, given.world());
 }
 
 Numbers one(size_t number) { return {static_cast<double>(number)}; }
@@ -101,13 +104,6 @@ const ResultKind& kind_named(const ExpectedResult& result) {
               did_you_mean(result.is, known));
 }
 
-// The numbers, in their order; has_shape() looks at how they are laid out.
-bool equal(const Numbers& a, const Numbers& b, double tolerance) {
-  return std::ranges::equal(a, b, [&](double x, double y) {
-    return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y));
-  });
-}
-
 std::string in_words(const Numbers& numbers) {
   constexpr size_t kShown = 12;
   std::string words;
@@ -130,14 +126,6 @@ const ResultSeen* shown(const RankSeen& rank, const std::string& name) {
   return found == rank.results.rend() ? nullptr : &*found;
 }
 
-// What the program started and never waited for; null: nothing.
-const CollectiveSeen* not_awaited(const RankSeen& rank) {
-  const auto found = std::ranges::find_if(rank.collectives, [](const CollectiveSeen& collective) {
-    return !collective.waited_from && !collective.may_wait_unseen;
-  });
-  return found == rank.collectives.end() ? nullptr : &*found;
-}
-
 class Results {
  public:
   explicit Results(const RunContext& context) : context_(context) {
@@ -158,6 +146,7 @@ class Results {
       if (!seen || is_right(result, rank, *seen)) continue;
       different.push_back(rank.place.rank);
       lines.push_back(line(result, rank, *seen));
+      if (lines.size() == 1) add_wrong_parts(result, rank, *seen, lines);
       if (const auto* call = not_awaited(rank)) {
         lines.push_back(seen_call(context_, "not_awaited", rank.place.rank, *call));
       }
@@ -212,12 +201,58 @@ class Results {
     }
     Values values{
         {"rank", rank.place.rank}, {"got", in_words(got)}, {"expected", in_words(expected)}};
-    for (const auto& kind : kKinds) {
-      if (got.size() == 1 || !equal(got, kind.of(given(rank)), context_.plan.tolerance)) continue;
-      values["what"] = phrase(kind.phrase);
+    if (const auto* kind = known(result, rank, got)) {
+      values["what"] = phrase(kind->phrase);
       return {"shows_known", values};
     }
+    if (const auto times = factor(got, expected, context_.plan.tolerance)) {
+      values["factor"] = *times;
+      return {"shows_multiple", values};
+    }
+    if (reordered(got, expected, context_.plan.tolerance)) return {"shows_reordered", values};
+    if (got.size() == all_.front().size()) {
+      if (const auto made_of = mixture(got, all_, context_.plan.tolerance)) {
+        values["made_of"] = *made_of;
+        return {"shows_mixture", values};
+      }
+    }
     return {"shows", values};
+  }
+
+  // The other result that these numbers are; null: none, or one number that may be several.
+  const ResultKind* known(const ExpectedResult& result, const RankSeen& rank,
+                          const Numbers& got) const {
+    const ResultKind* found = nullptr;
+    for (const auto& kind : kKinds) {
+      if (kind.name == result.is || !equal(got, kind.of(given(rank)), context_.plan.tolerance)) {
+        continue;
+      }
+      if (got.size() > 1) return &kind;
+      if (found) return nullptr;
+      found = &kind;
+    }
+    return found;
+  }
+
+  // Of numbers in as many parts as there are ranks: what the wrong ones are made of.
+  void add_wrong_parts(const ExpectedResult& result, const RankSeen& rank, const ResultSeen& seen,
+                       std::vector<EvidenceLine>& lines) const {
+    const auto& got = seen.tensor.values;
+    const auto expected = kind_named(result).of(given(rank));
+    const size_t world = context_.world(), numbers = all_.front().size();
+    const bool rows = result.is == "stacked";
+    if (lines.back().name != "shows" || got.size() != expected.size()) return;
+    if (!rows && (result.is != "sum" || numbers % world != 0)) return;
+    for (size_t part = 0; part < world; ++part) {
+      std::vector<Numbers> of_ranks;
+      for (const auto& own : all_) of_ranks.push_back(rows ? own : part_of(own, part, world));
+      const auto wrong = part_of(got, part, world);
+      if (equal(wrong, part_of(expected, part, world), context_.plan.tolerance)) continue;
+      const auto made_of = mixture(wrong, of_ranks, context_.plan.tolerance);
+      if (!made_of) continue;
+      lines.push_back({rows ? "row_is" : "part_is",
+                       {{"rank", rank.place.rank}, {"part", part}, {"made_of", *made_of}}});
+    }
   }
 
   const RunContext& context_;
@@ -229,6 +264,18 @@ class Results {
 void shown_results(const RunContext& context, Symptoms& symptoms) {
   const Results results(context);
   for (const auto& result : context.step.results) results.judge(result, symptoms);
+  // A right result may be luck.
+  if (!symptoms.empty() || !context.ended_well()) return;
+  for (const auto& rank : context.run().ranks) {
+    const auto* call = not_awaited(rank);
+    if (!call) continue;
+    auto values = context.values();
+    values["rank"] = rank.place.rank;
+    symptoms.push_back({.id = "work_not_awaited",
+                        .values = values,
+                        .evidence = {seen_call(context, "not_awaited", rank.place.rank, *call)}});
+    return;
+  }
 }
 
 }  // namespace checker::rules

@@ -161,6 +161,15 @@ class Trouble {
     return "";
   }
 
+  // The calls that match may be other ones: where the ranks parted before the mismatch.
+  void add_parting(const std::optional<Mismatch>& mismatch,
+                   std::vector<EvidenceLine>& evidence) const {
+    const auto parting = find_parting(run_);
+    if (!parting || (mismatch && parting->sequence >= mismatch->sequence)) return;
+    evidence.push_back({"first_apart", {}});
+    for (auto& line : seen_of(context_, *parting)) evidence.push_back(std::move(line));
+  }
+
   Symptom waiting() const {
     auto evidence = states();
     evidence.insert(evidence.begin(), {"in_a_world", {}});
@@ -170,6 +179,7 @@ class Trouble {
         evidence.push_back({"first_misfit", {}});
         for (auto& line : seen_of(context_, *mismatch)) evidence.push_back(std::move(line));
       }
+      add_parting(mismatch, evidence);
       symptom = crash("ranks_meet_in_different_collectives", std::move(evidence));
       symptom.variant = difference(*mismatch->a, *mismatch->b);
       symptom.values["difference"] = symptom.variant;
@@ -195,6 +205,7 @@ class Trouble {
     const auto mismatch = find_mismatch(run_, false);
     if (mismatch) {
       for (auto& line : seen_of(context_, *mismatch)) evidence.push_back(std::move(line));
+      add_parting(mismatch, evidence);
     }
     Symptom symptom =
         crash(mismatch ? "dies_of_mismatched_collectives" : "dies", std::move(evidence));
