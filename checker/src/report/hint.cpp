@@ -34,8 +34,7 @@ std::vector<std::string> help_lines(const Course& course, const std::map<int, He
       {Help::hint, "hint"}, {Help::shape, "shape of the code"}, {Help::answer, "answer"}};
   for (const auto& [kind, name] : kinds) {
     if (!numbers.contains(kind)) continue;
-    line +=
-        (line.empty() ? "Help used, by TODO: " : "; ") + std::string(name) + " " + numbers[kind];
+    line += (line.empty() ? "Help used: " : "; ") + std::string(name) + ": TODO " + numbers[kind];
   }
   return line.empty() ? std::vector<std::string>{} : hanging_line(line + ".", 0, look);
 }

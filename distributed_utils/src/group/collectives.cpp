@@ -10,11 +10,17 @@ namespace {
 
 /// The same memory without autograd, which has no say in communication.
 at::Tensor contiguous_view_or_copy(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    throw Error(
+        "A collective got an undefined tensor. A gradient is undefined until backward() has "
+        "computed it. Fix: call the collective later, or leave this tensor out on all ranks.");
+  }
   return tensor.detach().contiguous();
 }
 
 void check_op(const char* collective, const at::Tensor& tensor, const ReduceOp& op) {
-  if (op == ReduceOp::AVG && !tensor.is_floating_point() && !tensor.is_complex()) {
+  if (op == ReduceOp::AVG && tensor.defined() && !tensor.is_floating_point() &&
+      !tensor.is_complex()) {
     throw Error(fmt::format(
         "{}: AVG of {} would have to round. Fix: convert to floating point, or use SUM.",
         collective, c10::toString(tensor.scalar_type())));

@@ -1,6 +1,7 @@
 // Gradients travel in a few messages of about one size.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "judge/rules/gradient_messages.hpp"
 #include "judge/rules/rules.hpp"
@@ -19,15 +20,30 @@ uint64_t element_bytes(const CollectiveSeen& message) {
   return message.call.elements == 0 ? 0 : message.call.bytes / message.call.elements;
 }
 
+uint64_t all_bytes(const RankSeen& rank, uint64_t element) {
+  uint64_t all = 0;
+  for (const auto& parameter : rank.parameters) all += parameter.elements * element;
+  return all;
+}
+
 // What a right program may put into one message: it may begin the next bucket before a parameter
 // that no longer fits, or after it.
 uint64_t most_bytes(const RankSeen& rank, uint64_t element) {
-  uint64_t all = 0, largest = 0;
+  uint64_t largest = 0;
   for (const auto& parameter : rank.parameters) {
-    all += parameter.elements * element;
     largest = std::max(largest, parameter.elements * element);
   }
-  return bucket_bytes(all) + largest;
+  return bucket_bytes(all_bytes(rank, element)) + largest;
+}
+
+// The second of two neighbours that together would not fill half a bucket. The first bucket may be
+// a small one, so that the first message starts soon.
+std::optional<size_t> hardly_filled(const std::vector<GradientMessage>& messages, uint64_t limit) {
+  for (size_t i = 2; i < messages.size(); ++i) {
+    const auto both = messages[i - 1].seen->call.bytes + messages[i].seen->call.bytes;
+    if (both <= limit / 2) return i;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -51,6 +67,7 @@ void buckets(const RunContext& context, Symptoms& symptoms) {
                                  {"bytes", largest.seen->call.bytes}}}}};
   const auto most = most_bytes(rank, element_bytes(*largest.seen));
   symptom.values["most"] = most;
+  const auto limit = bucket_bytes(all_bytes(rank, element_bytes(*largest.seen)));
   if (messages.size() >= rank.parameters.size()) {
     symptom.id = "no_buckets";
     symptom.kind = FindingKind::not_started;
@@ -58,6 +75,14 @@ void buckets(const RunContext& context, Symptoms& symptoms) {
     symptom.id = "one_bucket";
   } else if (largest.seen->call.bytes > most) {
     symptom.id = "bucket_too_large";
+  } else if (const auto second = hardly_filled(messages, limit)) {
+    symptom.id = "buckets_not_filled";
+    symptom.evidence = {{"neighbours",
+                         {{"first", *second},
+                          {"second", *second + 1},
+                          {"bytes", messages[*second - 1].seen->call.bytes},
+                          {"more", messages[*second].seen->call.bytes},
+                          {"limit", limit}}}};
   } else {
     return;
   }

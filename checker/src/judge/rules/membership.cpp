@@ -127,7 +127,10 @@ void membership(const RunContext& context, Symptoms& symptoms) {
     return !rank.result.exit.success() && !rank.result.ended_by_us;
   });
   if (none && died) return;
-  if (none && symptom.evidence.size() == context.world()) {
+  const auto calls_setup = [](const RankSeen& rank) { return !rank.setups.empty(); };
+  const bool some_call = std::ranges::any_of(context.run().ranks, calls_setup) &&
+                         !std::ranges::all_of(context.run().ranks, calls_setup);
+  if (none && !some_call && symptom.evidence.size() == context.world()) {
     symptom.id = "no_process_group";
     symptom.kind = FindingKind::not_started;
   } else {
