@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kLogBytes = 256U << 20;  // sparse: only what is recorded takes space
-constexpr const char* kOutput = "output";   // each rank's, in its own folder
+constexpr const char* kOutput = "output";   // in the folder in which a rank runs
 constexpr size_t kLines = 200;
 
 struct Trial {
@@ -25,13 +25,17 @@ struct Trial {
   std::string precision;
   fs::path program, folder;
   size_t world = 1;
+  bool one_folder = false;
   std::vector<std::vector<std::string>> lines, errors;  // of each rank
 
   fs::path log(size_t rank) const { return folder / ("log-" + std::to_string(rank)); }
-  fs::path place(size_t rank) const { return folder / ("rank-" + std::to_string(rank)); }
+  fs::path place(size_t rank) const {
+    return folder / ("rank-" + std::to_string(one_folder ? 0 : rank));
+  }
+  bool may_write_parameters(size_t rank) const { return rank == 0 || !one_folder; }
 };
 
-std::vector<Trial> make_trials(std::span<const Program> programs, const fs::path& folder) {
+std::vector<Trial> make_trials(std::span<const Solution> programs, const fs::path& folder) {
   std::vector<Trial> trials;
   for (const auto& program : programs) {
     for (const std::string precision : {"fp32", "fp64"}) {
@@ -42,6 +46,7 @@ std::vector<Trial> make_trials(std::span<const Program> programs, const fs::path
         trial.program = program.file;
         trial.folder = folder / std::to_string(trials.size());
         trial.world = world;
+        trial.one_folder = program.one_folder;
         trial.lines.resize(world);
         trial.errors.resize(world);
       }
@@ -50,7 +55,7 @@ std::vector<Trial> make_trials(std::span<const Program> programs, const fs::path
   return trials;
 }
 
-// The ranks of a trial, each with a folder and a log of its own.
+// The ranks of a trial, each with a log of its own.
 std::vector<Command> commands_of(const Trial& trial, const fs::path& config) {
   const TrainerRun run{.program = trial.program,
                        .world_size = trial.world,
@@ -84,7 +89,8 @@ std::string hash_of_parameters(const fs::path& folder) {
 // Nothing that could not be read is taken for a result.
 Left left_by(const Trial& trial, size_t rank) {
   Left left{.printed = losses_in(trial.lines[rank])};
-  left.result.parameters = hash_of_parameters(trial.place(rank) / kOutput);
+  left.result.parameters =
+      trial.may_write_parameters(rank) ? hash_of_parameters(trial.place(rank) / kOutput) : "none";
   const auto log = read_log(trial.log(rank));
   std::string batches;
   size_t steps = 0;
@@ -128,7 +134,7 @@ std::vector<double> losses_in(std::span<const std::string> lines) {
   return losses;
 }
 
-AllLeft run_solutions(std::span<const Program> programs, const fs::path& config,
+AllLeft run_solutions(std::span<const Solution> programs, const fs::path& config,
                       const std::function<void(size_t, size_t)>& on_progress) {
   const TemporaryFolder folder;
   auto trials = make_trials(programs, folder.path());

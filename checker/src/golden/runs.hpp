@@ -14,10 +14,15 @@ namespace checker::golden {
 
 constexpr size_t kSteps = 20;
 
+/// A solution. Until one rank writes for all, each rank writes its files into a folder of its own.
+struct Solution : Program {
+  bool one_folder = false;
+};
+
 /// What one rank left behind.
 struct Left {
-  Result result;
-  bool recorded = false;             ///< its log is one that we read
+  Result result;          ///< of ranks with one folder, rank 0 has the file of parameters
+  bool recorded = false;  ///< its log is one that we read
   std::vector<double> printed = {};  ///< the losses in its words, which have fewer digits
 };
 
@@ -26,7 +31,7 @@ using AllLeft = std::map<std::string, Left>;
 
 /// Runs solution programs with this configuration, as many at a time as there are cores;
 /// on_progress is told how many of how many ranks have begun. Throws Error if one fails.
-AllLeft run_solutions(std::span<const Program> programs, const std::filesystem::path& config,
+AllLeft run_solutions(std::span<const Solution> programs, const std::filesystem::path& config,
                       const std::function<void(size_t begun, size_t all)>& on_progress = {});
 
 /// Whether everything was recorded.

@@ -3,9 +3,11 @@
 #include <cstdio>
 
 #include "course/programs.hpp"
+#include "course/render.hpp"
 #include "golden/compare.hpp"
 #include "golden/other_commit.hpp"
 #include "golden/runs.hpp"
+#include "judge/run_context.hpp"
 #include "process/build.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -22,6 +24,7 @@ using golden::AllLeft;
 using golden::Comparison;
 using golden::Entry;
 using golden::Results;
+using golden::Solution;
 
 fs::path config_of(const Project& project) {
   return project.source / "checker" / "golden" / "config.yaml";
@@ -32,23 +35,26 @@ fs::path results_of(const Project& project) {
 }
 
 // The solutions that a checkout has.
-std::vector<Program> solutions_in(const Project& project, const Course& course) {
-  std::vector<Program> programs;
+std::vector<Solution> solutions_in(const Project& project, const Course& course) {
+  std::vector<Solution> programs;
   for (const auto& step : course.steps) {
     if (step.kind == ProgramKind::trainer && fs::exists(project.source / "solutions" / step.name)) {
-      programs.push_back(find_program(project, step, /*solution=*/true));
+      const auto features = features_until(course, step, Rendering::solution);
+      programs.push_back({find_program(project, step, /*solution=*/true),
+                          features.contains(std::string(feature::save0))});
     }
   }
   return programs;
 }
 
-void build(const Project& project, const std::vector<Program>& programs, const std::string& what,
+void build(const Project& project, const std::vector<Solution>& programs, const std::string& what,
            std::vector<std::string> targets = {}) {
   for (const auto& program : programs) targets.push_back(program.target);
   build_targets(project, targets, "building " + what);
 }
 
-AllLeft run(const std::vector<Program>& programs, const fs::path& config, const std::string& what) {
+AllLeft run(const std::vector<Solution>& programs, const fs::path& config,
+            const std::string& what) {
   terminal::Stage stage("running " + what);
   const auto left = golden::run_solutions(programs, config, [&](size_t begun, size_t all) {
     stage.note("[" + std::to_string(begun) + "/" + std::to_string(all) + "]");
@@ -57,7 +63,7 @@ AllLeft run(const std::vector<Program>& programs, const fs::path& config, const 
   return left;
 }
 
-Results run_recorded(const Project& project, const std::vector<Program>& programs) {
+Results run_recorded(const Project& project, const std::vector<Solution>& programs) {
   const auto left = run(programs, config_of(project), "the solutions");
   if (!golden::all_recorded(left)) {
     throw Error("Not every rank recorded " + std::to_string(golden::kSteps) +
@@ -86,7 +92,7 @@ std::string short_number(double value) {
 }
 
 int compare_with_file(const Project& project, const golden::Key& key,
-                      const std::vector<Program>& programs) {
+                      const std::vector<Solution>& programs) {
   const auto file = project.shown(results_of(project));
   const auto entries = golden::read_entries(results_of(project));
   const auto* entry = golden::most_like(entries, key);
@@ -112,7 +118,7 @@ int compare_with_file(const Project& project, const golden::Key& key,
              "report losses further than " + tolerance + " from those." + fix);
 }
 
-int update(const Project& project, const golden::Key& key, const std::vector<Program>& programs) {
+int update(const Project& project, const golden::Key& key, const std::vector<Solution>& programs) {
   const auto entries = golden::read_entries(results_of(project));
   const auto results = run_recorded(project, programs);
   const auto update = golden::updated(entries, Entry{key, results});
@@ -128,10 +134,10 @@ int update(const Project& project, const golden::Key& key, const std::vector<Pro
 }
 
 // Only solutions that both checkouts have can be compared.
-void keep_common(std::vector<Program>& ours, std::vector<Program>& theirs) {
-  const auto lacks = [](const std::vector<Program>& all) {
-    return [&all](const Program& program) {
-      return std::ranges::find(all, program.target, &Program::target) == all.end();
+void keep_common(std::vector<Solution>& ours, std::vector<Solution>& theirs) {
+  const auto lacks = [](const std::vector<Solution>& all) {
+    return [&all](const Solution& program) {
+      return std::ranges::find(all, program.target, &Solution::target) == all.end();
     };
   };
   const auto removed = std::erase_if(ours, lacks(theirs));
