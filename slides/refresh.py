@@ -47,7 +47,7 @@ def output_of(entry):
     # Progress lines are overwritten on a terminal: what stays is what follows the last return.
     lines = [line.rsplit("\r", 1)[-1].rstrip() for line in text.split("\n")]
     # How long it took differs every time, and is nobody's concern.
-    lines = [line for line in lines if not re.fullmatch(r"  (judging|building) .*: done \(.*\)", line)]
+    lines = [line for line in lines if not re.fullmatch(r"  (judging|the check of|building) .*: done \(.*\)", line)]
     # A terminal breaks a line that is too long; here it breaks between words.
     lines = [part for line in lines for part in textwrap.wrap(line, COLUMNS, drop_whitespace=False) or [""]]
     return "\n".join(lines).strip("\n") + "\n"
