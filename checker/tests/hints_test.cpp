@@ -141,7 +141,8 @@ TEST_F(HelpTest, TheDeepestIsRememberedAndShown) {
   EXPECT_EQ(help(), (std::map<int, Help>{{8, Help::hint}, {9, Help::shape}, {10, Help::answer}}));
   EXPECT_THAT(
       say(run_progress, {}),
-      HasSubstr("\nHelp used: hint: TODO 8; shape of the code: TODO 9; answer: TODO 10.\n\nNext is"));
+      HasSubstr(
+          "\nHelp used: hint: TODO 8; shape of the code: TODO 9; answer: TODO 10.\n\nNext is"));
   say(run_diff, {"04"});
   EXPECT_EQ(help().at(8), Help::answer);
   EXPECT_EQ(help().at(9), Help::answer);
