@@ -75,7 +75,7 @@ class JobRules {
   }
 
   void nodes() {
-    if (job_.hosts.size() == 2) return;
+    if (job_.hosts.size() == 2 || job_.hosts.empty()) return;  // of none nobody knows
     // The unchanged script asks for one.
     symptoms_.push_back(
         {.id = "not_two_nodes",
