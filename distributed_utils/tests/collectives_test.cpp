@@ -130,6 +130,8 @@ TEST_P(Collectives, ReduceToEveryRank) {
     EXPECT_THAT([&] { reduce(input(0), -1); }, ThrowsMessage<Error>(HasSubstr("count from 0")));
     EXPECT_THAT([] { reduce(torch::ones({2}, torch::kLong), 0, ReduceOp::AVG); },
                 ThrowsMessage<Error>(HasSubstr("AVG of Long")));
+    EXPECT_THAT([] { all_reduce(torch::Tensor(), ReduceOp::AVG); },
+                ThrowsMessage<Error>(HasSubstr("an undefined tensor")));
   });
 }
 
