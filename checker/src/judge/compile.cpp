@@ -16,17 +16,6 @@ namespace checker {
 
 namespace {
 
-struct Message {
-  std::string file, line, column, kind, text;
-};
-
-std::optional<Message> parse(const std::string& line) {
-  static const std::regex form(R"(^(.+?):(\d+):(\d+): ((?:fatal )?error|note|warning): (.*)$)");
-  std::smatch match;
-  if (!std::regex_match(line, match, form)) return std::nullopt;
-  return Message{match[1], match[2], match[3], match[4], match[5]};
-}
-
 // GCC names before the error what a template was needed for, "file:31:5:   required from here", and
 // what was to be computed while compiling.
 std::optional<std::string> required_from(const std::string& line,
@@ -73,7 +62,7 @@ std::optional<CompileError> first_error(const std::vector<std::string>& output,
     if (error.message.empty()) {
       if (const auto from = required_from(output[i], source, shown)) needed_from = *from;
     }
-    const auto message = parse(output[i]);
+    const auto message = compiler_message(output[i]);
     if (!message) continue;
     const bool is_error = message->kind.ends_with("error");
     if (error.message.empty() && !is_error) needed_from.clear();  // that was for a warning

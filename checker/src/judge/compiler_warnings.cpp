@@ -17,17 +17,23 @@ constexpr const char* kUnusedParameter = "[-Wunused-parameter]";
 
 }  // namespace
 
+std::optional<CompilerMessage> compiler_message(const std::string& line) {
+  static const std::regex form(R"(^(.+?):(\d+):(\d+): ((?:fatal )?error|note|warning): (.*)$)");
+  std::smatch match;
+  if (!std::regex_match(line, match, form)) return std::nullopt;
+  return CompilerMessage{match[1], match[2], match[3], match[4], match[5]};
+}
+
 std::vector<CompilerWarning> warnings_in(const std::vector<std::string>& output,
                                          const fs::path& source, const std::string& shown) {
-  static const std::regex form(R"(^(.+?):(\d+):(\d+): warning: (.*)$)");
   std::vector<CompilerWarning> warnings;
   for (const auto& line : output) {
-    std::smatch match;
-    if (!std::regex_match(line, match, form) || line.ends_with(kUnusedParameter)) continue;
-    const auto file = shown_beside(match[1].str(), source, shown);
+    const auto message = compiler_message(line);
+    if (!message || message->kind != "warning" || line.ends_with(kUnusedParameter)) continue;
+    const auto file = shown_beside(message->file, source, shown);
     if (!file) continue;
-    CompilerWarning warning{.where = *file + ":" + match[2].str() + ":" + match[3].str(),
-                            .message = match[4].str()};
+    CompilerWarning warning{.where = *file + ":" + message->line + ":" + message->column,
+                            .message = message->text};
     if (std::ranges::find(warnings, warning) == warnings.end()) {
       warnings.push_back(std::move(warning));
     }

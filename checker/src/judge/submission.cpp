@@ -37,23 +37,18 @@ std::vector<const CourseFile*> Submission::files() const {
   return files;
 }
 
-std::set<int> Submission::untouched() const {
+std::set<int> Submission::todos_of_files(TodosOfText todos) const {
   if (!is_a_students()) return {};
   std::set<int> all;
   for (const auto* file : files()) {
-    all.merge(untouched_todos(course_, file->source, step_, text_of(*file)));
+    all.merge(todos(course_, file->source, step_, text_of(*file)));
   }
   return all;
 }
 
-std::set<int> Submission::doubtful() const {
-  if (!is_a_students()) return {};
-  std::set<int> all;
-  for (const auto* file : files()) {
-    all.merge(doubtful_todos(course_, file->source, step_, text_of(*file)));
-  }
-  return all;
-}
+std::set<int> Submission::untouched() const { return todos_of_files(untouched_todos); }
+
+std::set<int> Submission::doubtful() const { return todos_of_files(doubtful_todos); }
 
 bool Submission::is_as_given() const {
   return !step_.repair && std::ranges::all_of(files(), [&](const CourseFile* file) {

@@ -32,7 +32,12 @@ class Submission {
   bool is_as_given() const;
 
  private:
+  using TodosOfText = std::set<int> (*)(const Course&, const Source&, const Step&,
+                                        const std::string&);
+
   std::string job_text() const;
+  /// Those of all files together; none in what is not a student's.
+  std::set<int> todos_of_files(TodosOfText todos) const;
   /// The files that are judged.
   std::vector<const CourseFile*> files() const;
 

@@ -134,21 +134,20 @@ class Knowledge {
 };
 
 // The last time that a rank opened a file to write it, or moved it to its place.
-std::optional<size_t> written(const RankSeen& rank) {
-  std::optional<size_t> last;
+// Null: it wrote none.
+const FileChange* written(const RankSeen& rank) {
+  const FileChange* last = nullptr;
   for (const auto& change : rank.file_changes) {
-    if (change.action != instrumentation::FileAction::remove) last = change.event;
+    if (change.action != instrumentation::FileAction::remove) last = &change;
   }
   return last;
 }
 
 // What the file is called in the end that this rank wrote last; empty: it wrote none.
 std::filesystem::path written_file(const RankSeen& rank) {
-  const auto last = written(rank);
-  for (const auto& change : rank.file_changes) {
-    if (change.event == last) return change.new_path.empty() ? change.path : change.new_path;
-  }
-  return {};
+  const auto* last = written(rank);
+  if (!last) return {};
+  return last->new_path.empty() ? last->path : last->new_path;
 }
 
 // Without it, the rank that happens to be the last one would decide.
@@ -178,13 +177,14 @@ std::optional<size_t> read_at(const RankSeen& rank) {
 void read_once_written(const RunContext& context, Symptoms& symptoms) {
   if (!context.expects("C8")) return;
   const auto& ranks = context.run().ranks;
-  const auto writes = std::ranges::find_if(ranks, [](const auto& rank) { return !!written(rank); });
+  const auto writes =
+      std::ranges::find_if(ranks, [](const auto& rank) { return written(rank) != nullptr; });
   // Who read too early may have died before rank 0 wrote, and so the run has ended.
   const bool nobody = writes == ranks.end();
   if (nobody && ranks.front().first_read) return;
   const size_t writer = nobody ? 0 : writes->place.rank;
   look_for_other_writers(context, writer, symptoms);
-  const Knowledge knowledge(context.run(), writer, nobody ? kNever : *written(*writes));
+  const Knowledge knowledge(context.run(), writer, nobody ? kNever : written(*writes)->event);
   for (const auto& rank : ranks) {
     const auto reads = read_at(rank);
     if (!reads || knowledge.from(rank.place.rank) < *reads) continue;
