@@ -73,6 +73,7 @@ class Watch {
   }
 
   uint64_t step() const { return step_; }
+  uint64_t begun() const { return begun_; }  ///< when its batch began to be fetched
 
   double learning_rate = 0;
   std::optional<EvaluationLoss> evaluation;
@@ -204,6 +205,7 @@ void replay_begins(const torch::optim::Optimizer& optimizer) {
 
 void step_ends(int64_t number, bool last, const Loss& loss) {
   const graph::ReplayedStep replayed{.number = static_cast<uint64_t>(number),
+                                     .begun = watch != nullptr ? watch->begun() : 0,
                                      .targets = static_cast<uint64_t>(loss.count),
                                      .learning_rate = watch != nullptr ? watch->learning_rate : 0};
   auto& replays = graph::Replays::of_process();

@@ -12,7 +12,7 @@ def parser(description, batch):
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--data", required=True, help="the folder that our task reads")
     made.add_argument("--precision", choices=["fp32", "tf32", "bf16"], default="bf16")
-    made.add_argument("--compile", choices=["none", "default", "max-autotune"], default="none")
+    made.add_argument("--compile", choices=["none", "default", "reduce-overhead", "max-autotune"], default="none")
     numbers = dict(batch=batch, workers=0, threads=0, steps=20, windows=5, warm_up=40)
     helps = dict(workers="processes that load", threads="of this process; 0: as torch chooses",
                  steps="of a window", windows="timed", warm_up="steps before them")

@@ -4,6 +4,7 @@
 #include <ATen/cuda/CUDAEvent.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <deque>
@@ -88,14 +89,16 @@ struct Replays::State {
   }
 
   // The GPU waits from the end of one step's work to the beginning of the next one's: for the
-  // host, which has fetched a batch meanwhile.
+  // host, which has fetched a batch meanwhile. Evaluations and checkpoints come before the host
+  // begins to fetch, so their time is no part of it.
   void record(Replay& replay) {
     const uint64_t before = last ? clock.time_of(last->end) : clock.time_of(replay.begin);
     const uint64_t begin = clock.time_of(replay.begin), end = clock.time_of(replay.end);
     const bool follows = last && last->step.number + 1 == replay.step.number;
+    const uint64_t idle = follows ? std::clamp(replay.step.begun, before, begin) : begin;
     instrumentation::StepRecord record{.step = replay.step.number,
-                                       .begin = follows ? before : begin,
-                                       .phases = {follows ? begin - before : 0},
+                                       .begin = idle,
+                                       .phases = {begin - idle},
                                        .collectives = 0,
                                        .targets = replay.step.targets,
                                        .learning_rate = replay.step.learning_rate};

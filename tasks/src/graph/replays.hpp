@@ -8,6 +8,7 @@ namespace tasks::graph {
 /// What the host knows of a step that a graph repeats.
 struct ReplayedStep {
   uint64_t number = 0;  ///< from 1
+  uint64_t begun = 0;   ///< when the host began to fetch its batch, in the clock of monitoring
   uint64_t targets = 0;
   double learning_rate = 0;
 };
