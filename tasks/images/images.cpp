@@ -40,6 +40,7 @@ class Images : public Task {
         folders_(find_pictures(options.data ? *options.data : built_in_pictures(settings.breeds))) {
     settings_.model.classes = static_cast<int64_t>(folders_.classes.size());
     settings_.model.products = options.products;
+    settings_.model.fused_norm = options.fast.has("norm");
     baselines_.emplace_back("chance", std::log(double(settings_.model.classes)));
     if (!options.data) {
       const auto best = best_possible(settings_.breeds.spread);
@@ -121,6 +122,7 @@ Entry entry() {
           .summary = "tells classes of pictures apart with a residual network",
           .configs = built_in_configs(),
           .keys = Settings::keys(),
+          .fast = {"norm"},
           .make = &make,
           .secret = &make_secret};
 }

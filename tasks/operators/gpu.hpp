@@ -30,4 +30,15 @@ inline bool begins_at_vectors(const at::Tensor& tensor) {
          reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
 }
 
+/// Channels-last from such a place on.
+inline bool begins_at_channels(const at::Tensor& tensor) {
+  return tensor.is_contiguous(at::MemoryFormat::ChannelsLast) &&
+         reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % 16 == 0;
+}
+
+/// The tensor if it lies so, or a copy that does.
+inline at::Tensor at_channels(const at::Tensor& tensor) {
+  return begins_at_channels(tensor) ? tensor : tensor.clone(at::MemoryFormat::ChannelsLast);
+}
+
 }  // namespace tasks::operators

@@ -125,5 +125,51 @@ TEST(XResNet, CallsItsBlocksOneAfterTheOther) {
   EXPECT_TRUE(torch::equal(inputs[2], outputs[1]));
 }
 
+// What kernels of ours compute together, torch's operators do on CPUs: the same bits.
+TEST(XResNet, GivesTheSameWithFusedNorms) {
+  for (const bool bottleneck : {false, true}) {
+    XResNetOptions options{.width = 8, .layers = {2, 1}, .bottleneck = bottleneck};
+    torch::manual_seed(5);
+    XResNet model(options);
+    options.fused_norm = true;
+    torch::manual_seed(5);
+    XResNet fused(options);
+    const auto pictures = torch::randn({4, 3, 34, 34});
+    const auto compare = [&] {
+      const auto output = model.forward(pictures);
+      EXPECT_TRUE(torch::equal(fused.forward(pictures), output));
+      return output;
+    };
+    compare().square().sum().backward();
+    fused.forward(pictures).square().sum().backward();
+    model.forward(pictures);
+    for (const auto& item : fused.named_parameters()) {
+      const auto& wanted = model.named_parameters()[item.key()].grad();
+      EXPECT_TRUE(torch::equal(item.value().grad(), wanted)) << item.key();
+    }
+    for (const auto& item : fused.named_buffers()) {
+      EXPECT_TRUE(torch::equal(item.value(), model.named_buffers()[item.key()])) << item.key();
+    }
+    model.eval();
+    fused.eval();
+    compare();
+  }
+}
+
+// A norm of another kind, which averages over ranks, keeps its own way.
+TEST(XResNet, FusesNoNormsThatAreOthers) {
+  struct Marked : torch::nn::BatchNorm2dImpl {
+    using BatchNorm2dImpl::BatchNorm2dImpl;
+    torch::Tensor forward(const torch::Tensor& input) { return input * 0 + 1; }
+  };
+  XResNet model({.width = 8, .layers = {1}, .fused_norm = true});
+  auto& stack = *model.named_children()["2"]->as<StackImpl>();
+  const auto other = std::make_shared<Marked>(8);
+  *(stack.begin() + 1) = torch::nn::AnyModule(other);
+  stack.replace_module("1", other);
+  const auto forward = [&] { return model.forward(torch::randn({2, 3, 32, 32})); };
+  EXPECT_TRUE(torch::equal(forward(), forward()));
+}
+
 }  // namespace
 }  // namespace tasks::images

@@ -192,4 +192,69 @@ void residual_norm_gradients(const ResidualNorm& arguments, const ResidualNormGr
                              Stream stream);
 int64_t norm_blocks(int64_t rows);
 
+/// Batch normalisation of what lies channels-last (Ioffe and Szegedy 2015, algorithm 1,
+/// https://arxiv.org/abs/1502.03167), and what a residual network has behind it: a sum and ReLU.
+/// relu(weight * (input - mean) / deviation + bias + added), mean and deviation of each channel.
+struct BatchNorm {
+  Type type;               ///< fp32, bf16 or fp16: of input, added, output, and their gradients
+  int64_t rows, channels;  ///< rows: the pixels of all pictures, at least 2
+  const void* input;       ///< [rows, channels], at a multiple of 16 bytes, as all of `type`
+  const void* added;       ///< likewise; null: nothing
+  const float* weight;     ///< [channels], as bias, mean and rstd
+  const float* bias;
+  float* mean;
+  float* rstd;        ///< 1 / deviation
+  uint8_t* positive;  ///< [rows, channels / 4 of fp32, / 8 of others], a bit of each element: ReLU
+                      ///< lets it through; null: no ReLU
+  float* partials;    ///< [batch_norm_slabs(), 2, channels], room for sums
+};
+
+/// What evaluation will use, [channels] and one count; each may be null.
+struct RunningStatistics {
+  float* mean;
+  float* variance;
+  int64_t* batches;
+  double momentum;  ///< the weight of this batch
+};
+
+struct BatchNormGradients {
+  const void* output;
+  void* input;
+  void* added;        ///< null: not wanted
+  float* parameters;  ///< [2, channels]: weight's and bias's
+};
+
+/// Whether there are kernels for so many channels.
+bool has_batch_norm(Type type, int64_t channels);
+int64_t batch_norm_slabs(Type type, int64_t rows, int64_t channels);
+/// Fills mean, rstd, positive and output.
+void batch_norm(const BatchNorm& arguments, double epsilon, const RunningStatistics& running,
+                void* output, Stream stream);
+/// Needs input, weight, mean, rstd and positive.
+void batch_norm_gradients(const BatchNorm& arguments, const BatchNormGradients& gradients,
+                          Stream stream);
+
+/// Pictures of `type`, fp32, bf16 or fp16: [pictures, height, width, channels], at a multiple of 16
+/// bytes, as what is made of them.
+struct Pictures {
+  Type type;
+  int64_t pictures, height, width, channels;
+};
+/// Whether there are kernels for so many channels and pixels.
+bool has_pools(const Pictures& input);
+
+/// Means of 2 x 2 pixels, of fewer at an odd edge: [pictures, (height + 1) / 2, (width + 1) / 2,
+/// channels].
+void average_pool(const Pictures& arguments, const void* input, void* output, Stream stream);
+/// output, input: gradients.
+void average_pool_gradient(const Pictures& arguments, const void* output, void* input,
+                           Stream stream);
+
+/// The greatest of 3 x 3 pixels around every second one: [pictures, (height - 1) / 2 + 1, (width -
+/// 1) / 2 + 1, channels]. winners: as many; which of the nine it is.
+void max_pool(const Pictures& arguments, const void* input, void* output, uint8_t* winners,
+              Stream stream);
+void max_pool_gradient(const Pictures& arguments, const void* output, const uint8_t* winners,
+                       void* input, Stream stream);
+
 }  // namespace tasks::operators::kernels
