@@ -1,12 +1,12 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "distributed_utils/safetensors.hpp"
 #include "distributed_utils/save.hpp"
+#include "file_format.hpp"
 #include "replay.hpp"
 #include "saved.hpp"
 
@@ -29,13 +29,6 @@ bool read_into(tasks::Model& model, const std::filesystem::path& file) {
   } catch (const std::exception&) {
     return false;
   }
-}
-
-// What torch::save writes is a zip archive.
-bool is_archive(const std::filesystem::path& file) {
-  std::array<char, 2> begin{};
-  std::ifstream(file, std::ios::binary).read(begin.data(), begin.size());
-  return begin == std::array{'P', 'K'};
 }
 
 void add_numbers(const nlohmann::json& node, Flat& all) {
@@ -79,10 +72,11 @@ std::vector<SavedFile> saved_files(const std::filesystem::path& folder) {
 nlohmann::json look_into(const tasks::Task& task, const std::filesystem::path& file,
                          const std::vector<std::pair<std::string, Flat>>& states,
                          const std::vector<checker::TensorSeen>& parameters) {
-  nlohmann::json result = {{"file", file.string()}, {"holds", "unreadable"}};
+  const std::string format = format_of(file);
+  nlohmann::json result = {{"file", file.string()}, {"format", format}, {"holds", "unreadable"}};
   const auto model = task.make_model();
   if (!read_into(*model, file)) {
-    if (is_archive(file))
+    if (format == "archive")
       result["holds"] = "unreadable, an archive of torch::save and no safetensors";
     return result;
   }

@@ -25,7 +25,7 @@ namespace replay {
 ///                        parameters      names of those whose gradient is not the mean
 ///   ranks[r].evaluations  the same for the loss sums of evaluation batches: largest deviation
 ///   ranks[r].files        what a file holds: "epoch 2" (from 1), "initial", "other",
-///                         "unreadable"; names: those of the model
+///                         "unreadable"; names: those of the model; format: as format_of() says
 ///   cover                 where some rank trains pieces of the model: as Pieces::cover() says.
 ///                         Gradients and parameters are then held against what the rank's pieces
 ///                         must be, apart against the lowest rank's that holds the same.

@@ -136,6 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"TwoLines", "todos/05.yaml", "title: Deal out", "title: |\n  Deal\n  out",
                "title must be one line"},
         Spoilt{"Needs", "todos/05.yaml", "needs: [4]", "needs: [99]", "needs names TODO 99"},
+        Spoilt{"Models", "todos/12.yaml",
+               "models: {best:", "models: {bets:", "unknown key bets. Did you mean 'best'?"},
         Spoilt{"StepNumber", "chapter.yaml", "name: 01_serial", "name: 02_serial",
                "the steps 02_serial and 02_setup have the same number"},
         Spoilt{"StepName", "chapter.yaml", "name: 03_sampler", "name: 3_sampler",
@@ -194,6 +196,18 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"NeedlessHereToo", "todos/09.yaml",
                "title:", "here_too: x\ntitle:", "here_too is for TODOs with several places"}),
     [](const auto& parameter) { return parameter.param.name; });
+
+// Where models lie is what the last TODO says that speaks of them.
+TEST(Course, KnowsWhereASolutionLeavesItsModels) {
+  const auto& course = testing::course();
+  EXPECT_TRUE(course.models_of(course.step("05")).empty());
+  const std::map<std::string, std::string> files{{"best", "model-best.safetensors"},
+                                                 {"final", "model-final.safetensors"}};
+  for (const auto* step : {"06", "07", "08", "09", "12"})
+    EXPECT_EQ(course.models_of(course.step(step)), files) << step;
+  EXPECT_EQ(course.models_of(course.step("13")).at("best"), "model-best/");
+  EXPECT_EQ(course.models_of(course.step("13")).at("final"), "model-final.safetensors");
+}
 
 TEST(Course, KnowsTheTodoThatSwitchesAFeatureOn) {
   const auto course = load_course(testing::chapters_folder());

@@ -80,6 +80,15 @@ std::vector<int> Course::todos_of(const Step& step, bool in_job) const {
   return numbers;
 }
 
+std::map<std::string, std::string> Course::models_of(const Step& step) const {
+  auto models = step.parent.empty() ? std::map<std::string, std::string>{}
+                                    : models_of(this->step(step.parent));
+  for (const int number : step.todos) {
+    for (const auto& [model, name] : todos.at(number).models) models[model] = name;
+  }
+  return models;
+}
+
 fs::path Course::path_of(const Step& step, const CourseFile& file, bool solution) const {
   const auto folder = fs::path(solution ? "solutions" : "steps") / step.name;
   if (file.kind != FileKind::job) return folder / file.name;

@@ -22,9 +22,12 @@ struct Todo {
   std::vector<std::string> features;  ///< what is switched on once it is done
   std::vector<int> needs;             ///< TODOs without which it cannot be judged
   int shows_in = 0;                   ///< the TODO at which it shows, where it does nothing alone
-  std::string while_given;            ///< why it is open while its code is unchanged, whatever runs
-  std::string here_too;               ///< what to do at its further places, one line
-  std::string text;                   ///< what, where, why, what to expect; paragraphs
+  /// The file, or the folder ("model-best/"), of the output folder in which it wants a model: the
+  /// "best" or the "final" one. A later TODO may want it elsewhere.
+  std::map<std::string, std::string> models;
+  std::string while_given;  ///< why it is open while its code is unchanged, whatever runs
+  std::string here_too;     ///< what to do at its further places, one line
+  std::string text;         ///< what, where, why, what to expect; paragraphs
   std::string hint;
   std::string shape;  ///< a further hint, the shape of the code; may be empty
   std::string explanation;
@@ -151,6 +154,9 @@ struct Course {
   bool edits_job(const Step& step) const;
   /// The step's TODOs that are done in its job script, or in its program's files.
   std::vector<int> todos_of(const Step& step, bool in_job) const;
+
+  /// Where the step's solution leaves its models: see Todo::models.
+  std::map<std::string, std::string> models_of(const Step& step) const;
 
   /// Where a step's file lies, from the project's folder; the student's, or the reference's.
   std::filesystem::path path_of(const Step& step, const CourseFile& file, bool solution) const;

@@ -19,10 +19,20 @@ namespace {
 
 const std::string kNoParent = "none";
 
+std::map<std::string, std::string> read_models(const fs::path& file, const Mapping& todo) {
+  if (!todo.has("models")) return {};
+  const Mapping models(file, todo.node("models"), {"best", "final"});
+  std::map<std::string, std::string> names;
+  for (const auto* model : {"best", "final"}) {
+    if (models.has(model)) names[model] = models.line(model);
+  }
+  return names;
+}
+
 Todo read_todo(const fs::path& file, int number) {
   const Mapping mapping(file, read_yaml(file),
-                        {"title", "done", "step", "features", "needs", "shows_in", "while_given",
-                         "here_too", "text", "hint", "shape", "explanation"});
+                        {"title", "done", "step", "features", "needs", "shows_in", "models",
+                         "while_given", "here_too", "text", "hint", "shape", "explanation"});
   return {.number = number,
           .title = mapping.line("title"),
           .done = mapping.line("done"),
@@ -30,6 +40,7 @@ Todo read_todo(const fs::path& file, int number) {
           .features = mapping.list<std::string>("features"),
           .needs = mapping.has("needs") ? mapping.list<int>("needs") : std::vector<int>{},
           .shows_in = mapping.has("shows_in") ? mapping.node("shows_in").as<int>() : number,
+          .models = read_models(file, mapping),
           .while_given = mapping.has("while_given") ? mapping.line("while_given") : "",
           .here_too = mapping.has("here_too") ? mapping.line("here_too") : "",
           .text = mapping.text("text"),

@@ -113,8 +113,8 @@ ExpectedWorld world_from(const json& world) {
     auto& seen = truth.ranks.emplace_back();
     for (const auto& step : rank.at("steps")) seen.steps.push_back(step_from(step));
     for (const auto& file : rank.at("files")) {
-      seen.files.push_back(
-          {file.at("file").get<std::string>(), file.at("holds").get<std::string>()});
+      seen.files.push_back({file.at("file").get<std::string>(), file.at("holds").get<std::string>(),
+                            file.at("format").get<std::string>()});
     }
   }
   return truth;

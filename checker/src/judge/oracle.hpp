@@ -35,7 +35,8 @@ struct StepDeviations {
 
 struct FileContent {
   std::filesystem::path file;
-  std::string holds;  ///< "epoch 2" (from 1), "initial", "other", "unreadable"
+  std::string holds;   ///< "epoch 2" (from 1), "initial", "other", "unreadable"
+  std::string format;  ///< "safetensors", "archive" (torch::save's), "empty", "cut", "other"
 };
 
 struct ExpectedRank {

@@ -1,6 +1,7 @@
-// The final model is one file as ever, for whoever does not load parts.
+// The final model is one file as ever, under its name, for whoever does not load parts.
 #include <algorithm>
 
+#include "judge/rules/model_files.hpp"
 #include "judge/rules/rules.hpp"
 
 namespace checker::rules {
@@ -8,10 +9,19 @@ namespace checker::rules {
 void whole_file(const RunContext& context, Symptoms& symptoms);
 
 void whole_file(const RunContext& context, Symptoms& symptoms) {
+  if (!context.ended_well()) return;  // it may have had that to come
   if (context.truth.ranks.empty() || context.truth.validation.empty()) return;
-  const auto last = "epoch " + std::to_string(context.truth.validation.size());
+  // What a rank was writing when it died may be incomplete.
+  const bool ended = context.ended_well();
+  if (auto broken = ended ? broken_safetensors(context) : std::nullopt) {
+    symptoms.push_back(std::move(*broken));
+    return;
+  }
+  const auto last = epoch_of(context, "final");
   const auto& files = context.truth.ranks[0].files;
   if (std::ranges::any_of(files, [&](const FileContent& file) { return file.holds == last; })) {
+    auto misnamed = ended ? misnamed_models(context) : std::nullopt;
+    if (misnamed) symptoms.push_back(std::move(*misnamed));
     return;
   }
   symptoms.push_back({.id = "no_whole_file",

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "evidence/folders.hpp"
+#include "judge/rules/model_files.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
 #include "judge/rules/rules.hpp"
@@ -9,33 +9,8 @@ namespace checker::rules {
 
 namespace {
 
-std::string list_of(const std::vector<FileContent>& files) {
-  std::string text;
-  for (const auto& file : files) {
-    text += (text.empty() ? "" : "; ") + file.file.string() + ": " + file.holds;
-  }
-  return text.empty() ? "no files" : text;
-}
-
 bool holds(const std::vector<FileContent>& files, const std::string& state) {
   return std::ranges::any_of(files, [&](const FileContent& file) { return file.holds == state; });
-}
-
-// Their paths from the folder that the rank ran in.
-std::vector<FileContent> files_of(const RunContext& context, size_t rank) {
-  auto files = context.truth.ranks[rank].files;
-  for (auto& file : files) {
-    file.file = file.file.lexically_relative(context.run().ranks[rank].folder);
-  }
-  return files;
-}
-
-// What lies where --output said.
-std::vector<FileContent> in_the_output_folder(std::vector<FileContent> files) {
-  std::erase_if(files, [](const FileContent& file) {
-    return file.file.empty() || *file.file.begin() != kOutputFolder;
-  });
-  return files;
 }
 
 // By save0; of other ways to save nothing is known.
@@ -51,8 +26,6 @@ bool everybody_saves(const RunContext& context) {
     return rank.saves.empty() && !rank.files.empty();
   });
 }
-
-std::string epoch_name(size_t epoch) { return "epoch " + std::to_string(epoch + 1); }
 
 Symptom others_save(const RunContext& context, const std::vector<size_t>& writers) {
   auto values = context.values();
@@ -74,15 +47,11 @@ Symptom others_save(const RunContext& context, const std::vector<size_t>& writer
 // The models that rank 0's files do not hold, as findings.yaml calls them.
 std::vector<Value> missing_models(const RunContext& context, const std::vector<FileContent>& files,
                                   std::string& variant) {
-  const auto& losses = context.truth.validation;
-  const auto best = static_cast<size_t>(std::ranges::min_element(losses) - losses.begin());
-  const size_t last = losses.size() - 1;
   std::vector<Value> missing;
-  if (!holds(files, epoch_name(best))) {
-    missing.emplace_back("the best model (" + epoch_name(best) + ")");
-  }
-  if (!holds(files, epoch_name(last))) {
-    missing.emplace_back("the final model (" + epoch_name(last) + ")");
+  for (const auto* model : {"best", "final"}) {
+    const auto epoch = epoch_of(context, model);
+    if (!holds(files, epoch))
+      missing.emplace_back("the " + std::string(model) + " model (" + epoch + ")");
   }
   // Two files, also where the last epoch is the best.
   const auto models = std::ranges::count_if(
@@ -90,6 +59,28 @@ std::vector<Value> missing_models(const RunContext& context, const std::vector<F
   if (missing.empty() && models < 2) missing.emplace_back("one of the best and the final model");
   if (missing.size() > 1) variant = "both";
   return missing;
+}
+
+// Whether rank 0's files hold both models, each where the step wants it.
+void judge_models(const RunContext& context, Symptoms& symptoms) {
+  const auto written = files_left_by(context, 0);
+  const bool follows =
+      losses_are_in_doubt(symptoms) || parameters_change_beside_the_optimizer(context);
+  Symptom symptom{.id = "model_missing",
+                  .values = context.values(),
+                  .evidence = {{"left", {{"files", list_of_files(written)}}}},
+                  .kind = everybody_saves(context) ? FindingKind::not_started
+                          : follows                ? FindingKind::consequence
+                                                   : FindingKind::mistake};
+  const auto missing = missing_models(context, in_the_output_folder(written), symptom.variant);
+  if (!missing.empty()) {
+    symptom.values["first"] = missing.front();
+    symptom.values["last"] = missing.back();
+    symptoms.push_back(std::move(symptom));
+  } else if (auto misnamed = misnamed_models(context)) {
+    if (follows) misnamed->kind = FindingKind::consequence;
+    symptoms.push_back(std::move(*misnamed));
+  }
 }
 
 }  // namespace
@@ -108,25 +99,14 @@ void saving(const RunContext& context, Symptoms& symptoms) {
   }
   if (!context.ended_well() || context.truth.ranks.empty() || context.truth.validation.empty())
     return;
-  if (saves_before_validation(context.run().ranks[0])) {
+  if (auto broken = broken_safetensors(context)) {
+    symptoms.push_back(std::move(*broken));
+  } else if (saves_before_validation(context.run().ranks[0])) {
     symptoms.push_back(
         {.id = "saved_too_early", .values = context.values(), .evidence = {{"first", {}}}});
-    return;
+  } else {
+    judge_models(context, symptoms);
   }
-  const auto written = files_of(context, 0);
-  const bool follows =
-      losses_are_in_doubt(symptoms) || parameters_change_beside_the_optimizer(context);
-  Symptom symptom{.id = "model_missing",
-                  .values = context.values(),
-                  .evidence = {{"left", {{"files", list_of(written)}}}},
-                  .kind = everybody_saves(context) ? FindingKind::not_started
-                          : follows                ? FindingKind::consequence
-                                                   : FindingKind::mistake};
-  const auto missing = missing_models(context, in_the_output_folder(written), symptom.variant);
-  if (missing.empty()) return;
-  symptom.values["first"] = missing.front();
-  symptom.values["last"] = missing.back();
-  symptoms.push_back(std::move(symptom));
 }
 
 }  // namespace checker::rules

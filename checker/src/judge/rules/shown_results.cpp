@@ -105,12 +105,12 @@ const ResultKind& kind_named(const ExpectedResult& result) {
 }
 
 std::string in_words(const Numbers& numbers) {
-  constexpr size_t kShown = 12;
+  constexpr size_t kMostShown = 12;
   std::string words;
-  for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i) {
+  for (size_t i = 0; i < std::min(numbers.size(), kMostShown); ++i) {
     words += (i == 0 ? "" : " ") + digits(numbers[i]);
   }
-  return words + (numbers.size() > kShown ? " ..." : "");
+  return words + (numbers.size() > kMostShown ? " ..." : "");
 }
 
 std::string sizes_in_words(const std::vector<int64_t>& sizes) {
