@@ -156,6 +156,36 @@ TEST(GradientMessages, SayHowMuchIsReduced) {
   EXPECT_EQ(gradient_messages(Rank(CollectiveKind::all_gather).that("(p3p)4s"))[0].reduced(), 0U);
 }
 
+TEST(GradientMessages, MaySumUpWhatIsAveragedAlready) {
+  const auto again = [](const RankSeen& rank) { return summed_once_more(rank, 0); };
+  EXPECT_EQ(again(rank_that("(p8p)8s")), nullptr) << "that is its wait";
+  EXPECT_EQ(again(rank_that("(p8p)89s"))->call.elements, 9U);
+  EXPECT_EQ(again(rank_that("(pp)89s")), nullptr) << "the first sum of them";
+  EXPECT_EQ(summed_once_more(rank_that("(p8p)89s"), 1), nullptr) << "there is no such step";
+}
+
+TEST(GradientMessages, MayBringOneRanksGradientsToAll) {
+  checker::Run run;
+  ExpectedWorld truth;
+  const auto add = [&](std::vector<double> gradients, double local) {
+    run.ranks.emplace_back().steps.push_back({.values = {}, .gradients = std::move(gradients)});
+    StepDeviations step;
+    step.known = true;
+    step.local = local;
+    truth.ranks.emplace_back().steps.push_back(step);
+  };
+  const auto giver = [&](size_t step = 0) { return giver_of_gradients(run, truth, step, 1e-9); };
+  add({1, 2}, 0.5);
+  add({1, 2}, 0);
+  EXPECT_EQ(giver(), 1U);
+  EXPECT_EQ(giver(1), std::nullopt) << "nobody knows";
+  truth.ranks[1].steps[0].local = 0.1;
+  EXPECT_EQ(giver(), std::nullopt) << "they are no rank's own";
+  truth.ranks[1].steps[0].local = 0;
+  add({1, 3}, 0);
+  EXPECT_EQ(giver(), std::nullopt) << "the third has its own";
+}
+
 TEST(GradientMessages, AreToldFromOnesBeforeTheTraining) {
   checker::Run run;
   run.ranks.push_back(rank_that("34(p)s"));

@@ -59,6 +59,7 @@ std::vector<std::pair<int, std::string>> found(const JobSeen& job,
   const auto symptoms = judge_job({.job = job,
                                    .other = other,
                                    .gpus_per_node = kGpus,
+                                   .nodes = 3,
                                    .reported = reported,
                                    .loss_tolerance = 1e-5,
                                    .alone = {2, 1}});
@@ -105,9 +106,19 @@ TEST(JobRules, GpusAreAskedForAndSeen) {
   EXPECT_THAT(found(job), ElementsAre(Pair(17, "job_refused")));
 }
 
+TEST(JobRules, AJobThatAsksForMoreThanThereIsNeverStarts) {
+  JobSeen job;
+  job.reason = "PartitionConfig";
+  job.out_of_time = true;
+  EXPECT_THAT(found(job), ElementsAre(Pair(14, "job_never_starts")));
+  job.nodes_asked = 4;
+  EXPECT_THAT(found(job), ElementsAre(Pair(17, "job_never_starts"))) << "the cluster has three";
+  job.reason = "Resources";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "nothing_started")));
+}
+
 TEST(JobRules, NodesMeetAtTheFirst) {
-  using Job = JobSeen;
-  const std::vector<std::pair<Job, std::string>> wrong{
+  const std::vector<std::pair<JobSeen, std::string>> wrong{
       {meeting_at("", ""), "master_not_set"},
       {meeting_at("n1", "n1"), "master_not_set"},
       {meeting_at("localhost:20007", "localhost:20007"), "master_is_localhost"},
@@ -124,6 +135,7 @@ TEST(JobRules, NodesMeetAtTheFirst) {
     }
     EXPECT_THAT(found(job), ElementsAre(Pair(15, id)));
   }
+  EXPECT_THAT(found(meeting_at("n1", "n1")), ElementsAre(Pair(16, "endpoint_without_port")));
   EXPECT_THAT(found(right_job(), right_job("7")), ElementsAre(Pair(15, "port_of_every_job")));
   EXPECT_THAT(found(right_job(), right_job("800")), ElementsAre(Pair(15, "port_not_usable")))
       << "in the next job";
@@ -219,6 +231,22 @@ TEST(JobRules, OneNodeHostsTheRendezvous) {
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "rendezvous_without_host")));
   for (auto& launcher : job.launchers) launcher.arguments[3] = "--node-rank=0";
   EXPECT_THAT(found(job), ElementsAre(Pair(16, "node_ranks_equal")));
+  for (auto& launcher : job.launchers) launcher.arguments[3] = "--rdzv-backend=static";
+  EXPECT_THAT(found(job), ElementsAre(Pair(16, "node_ranks_equal"))) << "both are 0 by default";
+}
+
+TEST(JobRules, NodesThatNeverMeetHaveTheRightNumberOfRanksToStart) {
+  const auto waiting = [](const std::string& backend, const std::string& ranks) {
+    const std::vector<std::string> words{"--nproc-per-node=" + ranks, "--rdzv-endpoint=n1:20007",
+                                         backend, "--no-python", "step_07"};
+    auto job = started_with(words, words);
+    job.out_of_time = true;
+    return job;
+  };
+  EXPECT_THAT(found(waiting("--standalone", "4")), ElementsAre(Pair(16, "nodes_never_meet")));
+  EXPECT_THAT(found(waiting("--rdzv-backend=c10d", "4")),
+              ElementsAre(Pair(16, "nodes_never_meet")));
+  EXPECT_THAT(found(waiting("--standalone", "8")), ElementsAre(Pair(16, "not_a_rank_per_gpu")));
 }
 
 TEST(JobRules, AfterTheSignalRanksSaveAndTheJobIsQueuedAgain) {

@@ -35,6 +35,13 @@ TEST(Text, WrapsBetweenWordsOnly) {
   EXPECT_THAT(wrap("  \n", 9), IsEmpty());
 }
 
+TEST(Text, CutsBetweenSentencesOrElseBetweenWords) {
+  EXPECT_EQ(whole_sentences("One. Two.", 9), "One. Two.");
+  EXPECT_EQ(whole_sentences("One. Two. Three.", 14), "One. Two.");
+  EXPECT_EQ(whole_sentences("One or two, Optimizer.zero_grad.", 24), "One or two, ...");
+  EXPECT_EQ(whole_sentences("unbroken", 4), "unbr ...");
+}
+
 TEST(Text, FindsTheNearestName) {
   const std::vector<std::string> verbs{"start", "run", "test", "render"};
   EXPECT_EQ(nearest("rnu", verbs), "run");

@@ -81,6 +81,21 @@ TEST(Verdicts, WhatNoRunShowsIsOpenWhileItsCodeIsAsGiven) {
   EXPECT_EQ(found({}).at(2), State::done);
 }
 
+// What is written and shows nothing is open as well: then the run says why.
+TEST(Verdicts, AnOpenTodoSaysWhatTheRunShows) {
+  auto not_started = finding(13, FindingKind::not_started);
+  not_started.open = "no rank reaches it";
+  const auto of = [&](const std::set<int>& untouched) {
+    return to_verdicts(course(), course().step("06"), {13}, {not_started}, untouched, false).at(0);
+  };
+  EXPECT_EQ(of({13}).state, State::open);
+  EXPECT_EQ(of({13}).reason, "no rank reaches it");
+  EXPECT_EQ(of({}).state, State::wrong);
+  EXPECT_EQ(of({}).reason, "");
+  const auto waits = to_verdicts(course(), course().step("06"), {13}, {not_started}, {13}, true);
+  EXPECT_EQ(waits.at(0).reason, "no rank reaches it");
+}
+
 TEST(Verdicts, ACrashIsShownWhateverElseIsWrong) {
   const auto& step = course().step("03");
   const auto verdicts = to_verdicts(course(), step, course().todos_of(step, false),

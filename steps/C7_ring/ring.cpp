@@ -44,8 +44,8 @@ int main() try {
   //   Send the parts around the ring a second time, so that every rank gets all sums.
   //
   //   After the first round this rank's part rank + 1 is complete: it is the sum over all ranks. In
-  //   each of ranks - 1 steps every rank passes on the part that it completed or received last. The
-  //   received part replaces its own part with that number.
+  //   each of ranks - 1 steps every rank passes on the part that it completed or received last.
+  //   Overwrite the rank's own part of the same number with the received one.
   //
   //   pass_on(given) sends to the right and returns what came from the left. part(number) counts
   //   around the ring: part(-1) is the last one. Do not use collectives, and talk to your

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "course/numbers.hpp"
 #include "support/error.hpp"
 #include "support/text.hpp"
 
@@ -100,6 +101,7 @@ fs::path Course::file_of(const Todo& todo) const {
 }
 
 int Course::todo_of(std::string_view feature) const {
+  if (const auto number = todo_labelled(feature); number && todos.contains(*number)) return *number;
   int found = 0;
   std::vector<std::string> known;
   for (const auto& [number, todo] : todos) {

@@ -163,8 +163,8 @@ struct Course {
   /// The file in which a student does this TODO.
   std::filesystem::path file_of(const Todo& todo) const;
 
-  /// The TODO that switches a feature on; of several the last, which is where it shows. Throws
-  /// Error if none does.
+  /// The TODO that switches a feature on; of several the last, which is where it shows. A blame
+  /// table names one of the others by its number, "2". Throws Error if there is none.
   int todo_of(std::string_view feature) const;
 };
 

@@ -40,11 +40,13 @@ std::map<std::string, Template> read_variants(const fs::path& file, const YAML::
 }
 
 FindingWords read_finding(const fs::path& file, const YAML::Node& node) {
-  const Mapping mapping(file, node, {"what", "why", "evidence"});
+  const Mapping mapping(file, node, {"what", "why", "evidence", "open"});
   return {.what = read_variants(file, mapping.node("what")),
           .why = read_variants(file, mapping.node("why")),
           .evidence = mapping.has("evidence") ? read_texts(file, mapping.node("evidence"))
                                               : std::map<std::string, Template>{},
+          .open = mapping.has("open") ? std::optional(read_text(file, mapping.node("open")))
+                                      : std::nullopt,
           .place = place_of(file, node.Mark())};
 }
 

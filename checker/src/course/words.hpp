@@ -5,6 +5,7 @@
 ///     what: one sentence, what the program did
 ///     why: why that is wrong, and what to look at
 ///     evidence: {name: a line of what was seen, ...}
+///     open: what the run shows, in a few words, of a TODO that is still open; most have none
 ///
 /// Instead of a text, `what` and `why` may have several by variant ({otherwise: ..., by_node:
 /// ...}). {name} stands for a value that the rule gives, {name?does:do} for one of two words, by
@@ -31,6 +32,7 @@ Values values_of(const std::smatch& match);
 struct FindingWords {
   std::map<std::string, Template> what, why;  ///< by variant; "otherwise" is always there
   std::map<std::string, Template> evidence;   ///< by name
+  std::optional<Template> open;               ///< beside "open"
   std::string place;                          ///< "findings.yaml:12"
 };
 

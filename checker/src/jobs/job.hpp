@@ -43,6 +43,7 @@ struct JobEnd {
   std::string state;         ///< Slurm's word: COMPLETED, FAILED, PENDING ...
   std::string reason;        ///< Slurm's word for a job that waits
   bool out_of_time = false;  ///< it did not end in time, so we ended it
+  int nodes_asked = 0;       ///< at least so many; 0: not known
   std::string exit_code;     ///< "0:10": ended by signal 10
   int restarts = 0;          ///< how often it was queued again
   AfterSignal after_signal = AfterSignal::untried;

@@ -53,6 +53,7 @@ JobRecord parse_job_record(std::string_view text) {
   return {.state = word("JobState"),
           .reason = word("Reason"),
           .nodes = word("NodeList"),
+          .nodes_asked = whole_number(split(word("NumNodes"), '-').front(), 0),
           .exit_code = word("ExitCode"),
           .restarts = whole_number(word("Restarts"), 0),
           .output = field(text, "StdOut", "\n")};

@@ -10,6 +10,7 @@ struct JobRecord {
   std::string state;             ///< Slurm's word: PENDING, RUNNING, COMPLETED ...
   std::string reason;            ///< Slurm's word for why it is in that state; empty: none
   std::string nodes;             ///< "n[1-2]"; empty before it has any
+  int nodes_asked = 0;           ///< at least so many; 0: not known
   std::string exit_code;         ///< "0:0": the status, and the signal
   int restarts = 0;              ///< how often it was queued again
   std::filesystem::path output;  ///< where its standard output goes

@@ -71,6 +71,7 @@ JobEnd run_job(const Lab& lab, const JobSite& site, std::vector<std::string> sub
   JobRecord record;
   job.out_of_time = !await(lab, site, number, record);
   job.state = record.state;
+  job.nodes_asked = record.nodes_asked;
   job.restarts = record.restarts;
   if (job.out_of_time) job.reason = record.reason;
   if (!record.nodes.empty()) {
@@ -94,6 +95,8 @@ std::vector<JobEnd> run_jobs(const std::vector<JobSite>& sites,
   }
   return ends;
 }
+
+size_t job_nodes() { return cluster().nodes; }
 
 size_t job_gpus_per_node() { return cluster().gpus_per_node; }
 

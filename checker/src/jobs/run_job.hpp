@@ -17,4 +17,7 @@ std::vector<JobEnd> run_jobs(const std::vector<JobSite>& sites,
 /// GPUs of a node of that lab.
 size_t job_gpus_per_node();
 
+/// How many nodes there are for jobs to run on.
+size_t job_nodes();
+
 }  // namespace checker

@@ -29,14 +29,16 @@ bool is_work(const Event& event) {
 }  // namespace
 
 std::string last_words(const RankSeen& rank) {
+  constexpr size_t kMost = 300;
   // The trainers' own, then those of an exception that nobody caught.
   for (const std::string_view begin : {"error: ", "what():  "}) {
     for (size_t i = rank.errors.size(); i-- > 0;) {
       const auto at = rank.errors[i].find(begin);
-      if (at != std::string::npos) return rank.errors[i].substr(at + begin.size(), 300);
+      if (at == std::string::npos) continue;
+      return whole_sentences(std::string_view(rank.errors[i]).substr(at + begin.size()), kMost);
     }
   }
-  return rank.errors.empty() ? "" : rank.errors.back().substr(0, 300);
+  return rank.errors.empty() ? "" : whole_sentences(rank.errors.back(), kMost);
 }
 
 bool is_victim(const RankSeen& rank) {

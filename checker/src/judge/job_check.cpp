@@ -83,6 +83,7 @@ JobChecked check_job(const Project& project, const Course& course, const Step& s
       judge_job({.job = job,
                  .other = jobs.back(),
                  .gpus_per_node = job_gpus_per_node(),
+                 .nodes = job_nodes(),
                  .reported = reported_by_first(job),
                  .loss_tolerance = options.plan.loss_tolerance,
                  .alone = options.plan.ranks_add_up ? reported_alone(options, job.trainers.size())

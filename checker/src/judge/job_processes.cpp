@@ -20,8 +20,9 @@ std::optional<bool> hosts_rendezvous(const TorchrunCall& call) {
 }
 
 EvidenceLine option_of(const StartSeen& launcher, const std::string& option) {
-  return {"launcher_option",
-          {{"host", launcher.host}, {"option", option}, {"value", launcher.call().option(option)}}};
+  const auto call = launcher.call();
+  return {call.has(option) ? "launcher_option" : "launcher_lacks_option",
+          {{"host", launcher.host}, {"option", option}, {"value", call.option(option)}}};
 }
 
 class Processes {
@@ -131,8 +132,9 @@ class Processes {
          {std::pair{"rdzv-id", "rdzv_ids_differ"}, {"nnodes", "nnodes_differ"}}) {
       if (values_of(option).size() > 1) return Symptom{.id = id, .evidence = all_give(option)};
     }
-    const bool is_static = std::ranges::none_of(job_.launchers, [](const StartSeen& launcher) {
-      return launcher.call().has("rdzv-backend");
+    const bool is_static = std::ranges::all_of(job_.launchers, [](const StartSeen& launcher) {
+      const auto backend = launcher.call().option("rdzv-backend");
+      return backend.empty() || backend == "static";
     });
     return is_static ? static_rendezvous() : host_of_rendezvous();
   }
@@ -154,16 +156,31 @@ class Processes {
   }
 
   std::optional<Symptom> static_rendezvous() const {
-    const bool alone = std::ranges::any_of(job_.launchers, [](const StartSeen& launcher) {
-      return launcher.call().has("standalone");
-    });
-    if (alone || whole_world() || values_of("nnodes") == std::set<std::string>{"1"}) {
+    if (is_standalone() || whole_world() || values_of("nnodes") == std::set<std::string>{"1"}) {
       return std::nullopt;
     }
     if (values_of("node-rank").size() < job_.launchers.size()) {
-      return Symptom{.id = "node_ranks_equal", .evidence = all_give("node-rank")};
+      auto evidence = all_give("node-rank");
+      std::ranges::move(all_give("rdzv-backend"), std::back_inserter(evidence));
+      std::ranges::move(started(), std::back_inserter(evidence));
+      return Symptom{.id = "node_ranks_equal", .evidence = std::move(evidence)};
     }
     return std::nullopt;
+  }
+
+  bool is_standalone() const {
+    return std::ranges::any_of(job_.launchers, [](const StartSeen& launcher) {
+      return launcher.call().has("standalone");
+    });
+  }
+
+  // They were told to start the right number, and none started a single one.
+  bool nodes_wait_for_each_other() const {
+    const auto right = std::to_string(context_.gpus_per_node);
+    return job_.trainers.empty() && job_.launchers.size() > 1 && job_.out_of_time &&
+           std::ranges::all_of(job_.launchers, [&](const StartSeen& launcher) {
+             return launcher.call().option("nproc-per-node") == right;
+           });
   }
 
   std::set<std::string> values_of(const std::string& option) const {
@@ -183,6 +200,11 @@ class Processes {
       return std::cmp_equal(count(job_.trainers, host), context_.gpus_per_node);
     });
     if (right) return std::nullopt;
+    if (nodes_wait_for_each_other()) {
+      return Symptom{.id = "nodes_never_meet",
+                     .evidence = started_and_said(),
+                     .variant = is_standalone() ? "standalone" : ""};
+    }
     const auto has_none = [&](const auto& host) { return count(job_.trainers, host) == 0; };
     const bool on_some = !job_.trainers.empty() && std::ranges::any_of(job_.hosts, has_none);
     return Symptom{.id = "not_a_rank_per_gpu",
@@ -221,7 +243,7 @@ class Processes {
     for (const auto& start : job_.trainers) places.push_back(place_of(start));
     std::ranges::sort(places, {},
                       [](const Place& place) { return std::pair(place.host, place.rank); });
-    Symptom symptom{.id = "several_worlds"};
+    Symptom symptom{.id = "several_worlds", .variant = is_standalone() ? "standalone" : ""};
     for (const auto& [host, rank, world] : places) {
       symptom.evidence.push_back(
           {"rank_of_world", {{"host", host}, {"rank", rank}, {"size", world}}});

@@ -84,12 +84,32 @@ std::string wrong_with(const std::vector<Rendezvous>& all, const JobSeen& job) {
   return any([](const Rendezvous& m) { return !is_usable(m.port); }) ? "port_not_usable" : "";
 }
 
+// torchrun's c10d then takes its own port, 29400, whatever MASTER_PORT says.
+std::vector<EvidenceLine> endpoints_without_port(const JobSeen& job) {
+  std::vector<EvidenceLine> evidence;
+  for (const auto& launcher : job.launchers) {
+    const auto call = launcher.call();
+    const auto endpoint = call.option("rdzv-endpoint");
+    const bool lacks = !endpoint.empty() && endpoint.find(':') == std::string::npos;
+    if (!lacks || call.option("rdzv-backend") != "c10d" || call.has("standalone")) continue;
+    evidence.push_back(
+        {"launcher_option",
+         {{"host", launcher.host}, {"option", "rdzv-endpoint"}, {"value", endpoint}}});
+  }
+  return evidence;
+}
+
 }  // namespace
 
 std::optional<Symptom> judge_rendezvous(const JobContext& context) {
   const auto all = rendezvous_of(context.job);
   if (all.empty()) return std::nullopt;
   auto id = wrong_with(all, context.job);
+  if (id.empty()) {
+    if (auto evidence = endpoints_without_port(context.job); !evidence.empty()) {
+      return Symptom{.id = "endpoint_without_port", .evidence = std::move(evidence)};
+    }
+  }
   const auto others = rendezvous_of(context.other);
   if (id.empty() && !others.empty() && !is_usable(others.front().port)) {
     return Symptom{.id = "port_not_usable", .evidence = evidence_of(others)};

@@ -31,6 +31,7 @@ class JobRules {
                            .blame = {is_about_nodes() ? "job_refused.nodes" : "job_refused"}});
       return symptoms_;
     }
+    if (is_never_started()) return never_started();
     gpus();
     add(judge_rendezvous(context_));
     if (symptoms_.empty()) add(judge_processes(context_));  // else it is expected
@@ -54,6 +55,22 @@ class JobRules {
   bool is_about_nodes() const {
     return job_.refused.find("node count") != std::string::npos ||
            job_.refused.find("Node count") != std::string::npos;
+  }
+
+  // Slurm took the job, and waits for nodes that the cluster does not have.
+  bool is_never_started() const {
+    const bool too_much = job_.reason == "PartitionConfig" || job_.reason == "PartitionNodeLimit" ||
+                          job_.reason == "BadConstraints";
+    return job_.out_of_time && job_.hosts.empty() && any_starts().empty() && too_much;
+  }
+
+  Symptoms never_started() const {
+    const bool nodes = std::cmp_greater(job_.nodes_asked, context_.nodes);
+    return {{.id = "job_never_starts",
+             .values = {{"asked", job_.nodes_asked}, {"nodes", context_.nodes}},
+             .evidence = {{"waits", {{"reason", job_.reason}}}},
+             .variant = nodes ? "nodes" : "",
+             .blame = {nodes ? "job_refused.nodes" : "job_refused"}}};
   }
 
   // Allotted by Slurm, and to be seen by the programs.

@@ -10,6 +10,7 @@ struct JobContext {
   const JobSeen& job;            ///< with the trainer at work
   const JobSeen& other;          ///< the same script as another job, which got a signal
   size_t gpus_per_node;          ///< that a node has
+  size_t nodes;                  ///< of the cluster
   std::vector<double> reported;  ///< by rank 0
   double loss_tolerance;         ///< relative
   std::vector<double> alone;     ///< by one rank on the same global batch; empty: not known, or not

@@ -84,6 +84,7 @@ Finding tell(const Course& course, const Step& step, const Symptom& symptom,
                   .evidence = {},
                   .where = symptom.where,
                   .kind = symptom.kind,
+                  .open = texts.open ? words.fill(*texts.open, symptom.values, texts.place) : "",
                   .deviation = symptom.deviation};
   for (const auto& seen : symptom.evidence) {
     auto values = seen.values;

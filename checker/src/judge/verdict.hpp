@@ -32,6 +32,7 @@ struct Finding {
   std::vector<std::string> evidence;  ///< what was seen, a line each, with numbers
   std::string where;  ///< "steps/05_all_reduce_loss/train.cpp:48", or empty if no line can be named
   FindingKind kind = FindingKind::mistake;
+  std::string open = {};  ///< what it shows of a TODO that is still open, in a few words; or empty
   /// Where a number decided: by how much it is off, relative. 0: none did.
   double deviation = 0;
 };
@@ -41,8 +42,8 @@ struct Verdict {
   int todo = 0;
   State state = State::not_judged;
   std::vector<Finding> findings;
-  std::string reason;            ///< of not_judged: "waits for TODO 5", "needs a Slurm"
-  bool untried = false;          ///< not_judged, because it could not be tried here
+  std::string reason;    ///< of not_judged: "waits for TODO 5"; of open: what shows it, or empty
+  bool untried = false;  ///< not_judged, because it could not be tried here
   std::vector<Finding> notes{};  ///< what a teacher decides
 };
 

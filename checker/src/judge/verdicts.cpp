@@ -18,6 +18,14 @@ bool is_open(int todo, const Findings& findings, const std::set<int>& untouched)
          });
 }
 
+// What the run shows of a TODO that is open, in a few words; empty: nothing that needs to be said.
+std::string shown_while_open(const Todo& todo, const Findings& findings) {
+  if (!todo.while_given.empty()) return todo.while_given;
+  const auto told =
+      std::ranges::find_if(findings, [](const Finding& f) { return !f.open.empty(); });
+  return told == findings.end() ? "" : told->open;
+}
+
 // A TODO without which this one cannot be judged and that is in trouble itself; 0: none.
 int waits_for(const Course& course, int todo, const FindingsByTodo& found) {
   for (const int needed : course.todos.at(todo).needs) {
@@ -52,17 +60,17 @@ class Verdicts {
       verdict.findings = in_order(todo, own->second);
     } else if (waiting != 0) {
       verdict.state = untouched_.contains(todo) ? State::open : State::not_judged;
-      verdict.reason = "waits for " + name_of_todo(waiting);
+      if (verdict.state == State::not_judged) verdict.reason = "waits for " + name_of_todo(waiting);
     } else if (in_trouble) {
       verdict.state = State::open;
-      verdict.reason = course_.todos.at(todo).while_given;
+      verdict.reason = shown_while_open(course_.todos.at(todo), own->second);
     } else if (following_.contains(todo) && !found_.empty()) {
       verdict.state = State::not_judged;
       verdict.reason = "waits for " + name_of_todo(found_.begin()->first);
     } else if (cut_off_) {
       const bool open_for_sure = untouched_.contains(todo) && !doubtful_.contains(todo);
       verdict.state = open_for_sure ? State::open : State::not_judged;
-      verdict.reason = "the run did not get that far";
+      if (!open_for_sure) verdict.reason = "the run did not get that far";
     } else if (untouched_.contains(todo) && !course_.todos.at(todo).while_given.empty()) {
       verdict.state = State::open;
       verdict.reason = course_.todos.at(todo).while_given;

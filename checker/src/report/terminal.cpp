@@ -69,8 +69,7 @@ std::vector<std::string> short_finding(const Finding& finding, const Look& look)
 std::string note_on(const Verdict& verdict, const Todo& todo, const Report& report) {
   std::string note;
   if (verdict.state == State::open) {
-    const bool told = !todo.while_given.empty() && verdict.reason == todo.while_given;
-    note = told ? "open: " + todo.while_given : "open";
+    note = verdict.reason.empty() ? "open" : "open: " + printable(verdict.reason);
   }
   if (verdict.state == State::not_judged) note = printable(verdict.reason);
   if (verdict.state == State::not_judged && note.empty()) note = "not judged";

@@ -126,4 +126,13 @@ std::string fixed(double value, int digits) {
   return text.data();
 }
 
+std::string whole_sentences(std::string_view text, size_t at_most) {
+  if (text.size() <= at_most) return std::string(text);
+  const auto kept = text.substr(0, at_most);
+  if (const auto end = kept.rfind(". "); end != kept.npos)
+    return std::string(kept.substr(0, end + 1));
+  const auto blank = kept.rfind(' ');
+  return std::string(kept.substr(0, blank == kept.npos ? at_most : blank)) + " ...";
+}
+
 }  // namespace checker

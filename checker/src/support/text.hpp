@@ -16,6 +16,8 @@ std::vector<std::string> split(std::string_view text, char separator);
 
 /// Without blanks, tabs and line ends on both sides.
 std::string_view trim(std::string_view text);
+/// At most so many characters of it: whole sentences if it has any, else whole words and " ...".
+std::string whole_sentences(std::string_view text, size_t at_most);
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
@@ -23,12 +24,18 @@ EvidenceLine calls_of(const RunContext& context, size_t number) {
   const auto of_training = training_samplers(context, rank);
   std::string epochs;
   bool others_only = !of_training.empty();
+  std::set<uint64_t> samplers;
   for (size_t i = 0; i < rank.epochs_set.size(); ++i) {
     const auto& set = rank.epochs_set[i];
+    samplers.insert(set.sampler);
     others_only = others_only && std::ranges::find(of_training, set.sampler) == of_training.end();
     if (i < kShown) epochs += (i > 0 ? ", " : "") + std::to_string(set.epoch);
   }
-  return {others_only ? "set_others" : "set", {{"rank", number}, {"epochs", epochs}}};
+  const bool each_another = samplers.size() > 1 && samplers.size() == rank.epochs_set.size();
+  return {others_only    ? "set_others"
+          : each_another ? "set_each_another"
+                         : "set",
+          {{"rank", number}, {"epochs", epochs}}};
 }
 
 }  // namespace

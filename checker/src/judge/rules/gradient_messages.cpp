@@ -36,6 +36,12 @@ std::vector<Backward> backwards(const RankSeen& rank) {
   return passes;
 }
 
+uint64_t elements_of_model(const RankSeen& rank) {
+  uint64_t elements = 0;
+  for (const auto& parameter : rank.parameters) elements += parameter.elements;
+  return elements;
+}
+
 bool sends_between(const RankSeen& rank, size_t begin, size_t end) {
   return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
     return begin < collective.event && collective.event < end;
@@ -142,6 +148,35 @@ bool only_reduces(const Run& run, size_t step) {
   });
 }
 
+const CollectiveSeen* summed_once_more(const RankSeen& rank, size_t step) {
+  const auto steps = gradient_messages(rank);
+  if (step >= steps.size()) return nullptr;
+  uint64_t in_backward = 0;
+  const CollectiveSeen* after = nullptr;
+  for (const auto& message : steps[step].messages) {
+    if (!is_reduction(*message.seen)) continue;
+    if (message.in_backward) in_backward += message.seen->call.elements;
+    if (!message.in_backward && !after) after = message.seen;
+  }
+  // Messages of a few numbers are not looked at, so this may be less than the model.
+  return 2 * in_backward > elements_of_model(rank) ? after : nullptr;
+}
+
+std::optional<size_t> giver_of_gradients(const Run& run, const ExpectedWorld& truth, size_t step,
+                                         double tolerance) {
+  std::optional<size_t> giver;
+  for (size_t rank = 0; rank < run.ranks.size(); ++rank) {
+    if (step >= run.ranks[rank].steps.size() || step >= truth.ranks[rank].steps.size()) return {};
+    const auto& seen = truth.ranks[rank].steps[step];
+    if (!giver && seen.known && seen.local < tolerance) giver = rank;
+  }
+  if (!giver || run.ranks.size() < 2) return std::nullopt;
+  const auto& given = run.ranks[*giver].steps[step].gradients;
+  const bool all_have = std::ranges::all_of(
+      run.ranks, [&](const RankSeen& rank) { return rank.steps[step].gradients == given; });
+  return all_have ? giver : std::nullopt;
+}
+
 bool sends_before_training(const Run& run) {
   return std::ranges::any_of(run.ranks, [](const RankSeen& rank) {
     const size_t end = rank.phases.empty() ? SIZE_MAX : rank.phases.front().event;
@@ -153,8 +188,7 @@ bool sends_before_training(const Run& run) {
 
 bool sends_after_steps(const Run& run) {
   return std::ranges::any_of(run.ranks, [](const RankSeen& rank) {
-    uint64_t model = 0;
-    for (const auto& parameter : rank.parameters) model += parameter.elements;
+    const uint64_t model = elements_of_model(rank);
     return std::ranges::any_of(rank.steps, [&](const StepSeen& step) {
       const auto next = std::ranges::find_if(
           rank.forwards, [&](const ForwardSeen& forward) { return forward.event > step.event; });

@@ -1,9 +1,11 @@
 #pragma once
 /// The messages by which ranks average gradients: what a rank issues between the beginning of a
 /// backward pass and the optimizer step that follows it.
+#include <optional>
 #include <vector>
 
 #include "evidence/run.hpp"
+#include "judge/oracle.hpp"
 
 namespace checker::rules {
 
@@ -36,6 +38,13 @@ bool sends_gradients(const Run& run);
 bool only_some_send_in_backward(const Run& run);
 /// Whether in this step all ranks reduce to one rank, and bring nothing from there to the others.
 bool only_reduces(const Run& run, size_t step);
+/// Of this rank's step: what it sums up after backward(), although it has reduced the gradients
+/// there already; null: nothing.
+const CollectiveSeen* summed_once_more(const RankSeen& rank, size_t step);
+/// The rank whose gradients all ranks hold in this step, who have more than one; nothing if there
+/// is none. tolerance: relative.
+std::optional<size_t> giver_of_gradients(const Run& run, const ExpectedWorld& truth, size_t step,
+                                         double tolerance);
 /// Whether any rank sends more than a number before its first batch, weights for example.
 bool sends_before_training(const Run& run);
 /// Whether a rank sends about as much as a model between an optimizer's step and what it computes

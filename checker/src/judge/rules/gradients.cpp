@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 
+#include "judge/collectives.hpp"
 #include "judge/phases.hpp"
 #include "judge/rules/gradient_messages.hpp"
 #include "judge/rules/rules.hpp"
@@ -136,21 +137,32 @@ class Gradients {
       reading = kScaled;
       evidence.push_back({"times_mean", {{"least", digits(least)}, {"most", digits(most)}}});
     }
+    const auto giver =
+        ddp_ ? giver_of_gradients(context_.run(), context_.truth, t, context_.gradient_tolerance())
+             : std::nullopt;
+    if (giver) reading = kLocal;
     if (ddp_ && (reading == kLocal || reading == kOther) && partly_averaged(ranks, t)) return true;
+    const auto* again = reading == kSum && !by_hand_ && !context_.expects(feature::fsdp)
+                            ? summed_once_more(context_.run().ranks[ranks[0]], t)
+                            : nullptr;
+    if (again) evidence.push_back(seen_call(context_, "again", ranks[0], *again));
     const bool local = reading == kLocal, silent = local && !talks_about_gradients();
     const bool late = silent && by_hand_ && sends_after_steps(context_.run());
     const bool to_one = local && by_hand_ && only_reduces(context_.run(), t);
     add({.id = std::string(reading),
+         .values = giver ? Values{{"giver", *giver}} : Values{},
          .evidence = std::move(evidence),
-         .variant = late                                     ? "after_the_step"
+         .variant = giver                                    ? "of_one_rank"
+                    : again                                  ? "averaged_before"
+                    : late                                   ? "after_the_step"
                     : to_one                                 ? "to_one_rank"
                     : local && talks_in_training()           ? "exchanged"
                     : reading == kOther && by_hand_ && t > 0 ? "later"
                                                              : "",
-         .blame = by_hand_ && (silent || to_one)
+         .blame = by_hand_ && (silent || to_one || giver)
                       ? std::vector<std::string>{"gradients_not_averaged.at_all"}
                       : std::vector<std::string>{},
-         .kind = silent && !late ? FindingKind::not_started : FindingKind::mistake,
+         .kind = silent && !late && !giver ? FindingKind::not_started : FindingKind::mistake,
          .deviation = deviation_of(*example, t)},
         t);
     return true;
@@ -257,7 +269,7 @@ class Gradients {
   }
 
   void add(Symptom symptom, size_t t) {
-    symptom.values = context_.values();
+    symptom.values.merge(context_.values());
     symptom.values["step"] = t + 1;
     symptom.values["deviation"] = digits(symptom.deviation);
     symptoms_.push_back(std::move(symptom));

@@ -118,6 +118,7 @@ class Losses {
       if (std::isfinite(apart)) deciding_ = std::max(deciding_, apart);
       ++(training ? training_ : evaluation_);
       wrong_ranks_.push_back(rank);
+      wrong_.push_back({rank, passes[rank], name});
       own_shares_only_ =
           own_shares_only_ && place < reported.size() &&
           deviation(reported[place], totals[rank].mean()) <= context_.loss_tolerance();
@@ -190,8 +191,25 @@ class Losses {
     if (const auto* call = not_awaited(seen)) {
       evidence_.push_back(seen_call(context_, "not_awaited", rank, *call));
     } else if (const auto* sum = small_sum(seen); sum && own_shares_only_) {
-      evidence_.push_back(seen_call(context_, "not_used", rank, *sum));
+      const auto& wrong = *std::ranges::find(wrong_, rank, &WrongLoss::rank);
+      const bool skipped = !is_called_for(seen, *sum, *wrong.pass);
+      evidence_.push_back(seen_call(context_, skipped ? "skipped" : "not_used", rank, *sum));
+      evidence_.back().values["loss"] = wrong.name;
     }
+  }
+
+  // Whether the rank issues such a call between this pass's first batch and the next pass.
+  static bool is_called_for(const RankSeen& rank, const CollectiveSeen& call, const Pass& pass) {
+    const size_t begin = pass.batches.front().event;
+    size_t end = SIZE_MAX;
+    for (const auto& other : rank.passes) {
+      const size_t begins = other.batches.front().event;
+      if (begins > begin) end = std::min(end, begins);
+    }
+    return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& seen) {
+      return begin < seen.event && seen.event < end && seen.call.op_type == call.call.op_type &&
+             seen.call.elements == call.call.elements;
+    });
   }
 
   // An all_reduce of some numbers, as of losses and counts, in the pass whose loss is wrong; null:
@@ -229,6 +247,12 @@ class Losses {
                          .deviation = deciding_});
   }
 
+  struct WrongLoss {
+    size_t rank;
+    const Pass* pass;
+    std::string name;
+  };
+
   const RunContext& context_;
   Symptoms& symptoms_;
   size_t training_ = 0, evaluation_ = 0;
@@ -237,6 +261,7 @@ class Losses {
   double largest_ = 0, deciding_ = 0;
   std::optional<size_t> silent_;  ///< the first rank that reports nothing
   std::vector<size_t> wrong_ranks_;
+  std::vector<WrongLoss> wrong_;  ///< in the order of the epochs
   std::vector<EvidenceLine> evidence_;
 };
 

@@ -60,6 +60,11 @@ void plans_for_the_world(const RunContext& context, Symptoms& symptoms) {
   }
 }
 
+// setup() picks a GPU of the rank's own, unless it is told the number of one.
+bool got_its_own(const RankSeen& rank) {
+  return !rank.setups.empty() && rank.setups.back().device.find(':') == std::string::npos;
+}
+
 // On GPUs each rank works on one of its own, whatever the launcher's numbers.
 void own_device(const RunContext& context, Symptoms& symptoms) {
   for (size_t a = 0; a < context.world(); ++a) {
@@ -67,8 +72,14 @@ void own_device(const RunContext& context, Symptoms& symptoms) {
       const auto &mine = context.run().ranks[a].devices, &theirs = context.run().ranks[b].devices;
       if (mine.empty() || theirs.empty() || mine.back() != theirs.back()) continue;
       if (!mine.back().starts_with("cuda")) continue;
-      symptoms.push_back({.id = "ranks_share_a_gpu",
-                          .evidence = {{"device", {{"a", a}, {"b", b}, {"device", mine.back()}}}}});
+      Symptom symptom{.id = "ranks_share_a_gpu",
+                      .evidence = {{"device", {{"a", a}, {"b", b}, {"device", mine.back()}}}}};
+      if (got_its_own(context.run().ranks[a]) && got_its_own(context.run().ranks[b])) {
+        symptom.variant = "picked_by_hand";
+        symptom.blame = {"ranks_share_a_gpu.picked_by_hand"};
+        symptom.kind = FindingKind::not_started;
+      }
+      symptoms.push_back(std::move(symptom));
       return;
     }
   }

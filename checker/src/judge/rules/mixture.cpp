@@ -13,13 +13,14 @@ constexpr int kMostTimes = 3, kLargest = 8;
 
 std::string in_words(const std::vector<int>& times) {
   std::string words;
+  size_t ranks = 0;
   for (size_t rank = 0; rank < times.size(); ++rank) {
     if (times[rank] == 0) continue;
-    words += words.empty() ? "" : " + ";
+    words += ++ranks == 1 ? "" : " + ";
     words += (times[rank] > 1 ? std::to_string(times[rank]) + " x " : "") + "rank " +
              std::to_string(rank);
   }
-  return words;
+  return words + (ranks == 1 ? " alone" : "");
 }
 
 // The next of all ways to choose 0 to kMostTimes for each rank; false after the last.
