@@ -41,6 +41,7 @@ class Images : public Task {
     settings_.model.classes = static_cast<int64_t>(folders_.classes.size());
     settings_.model.products = options.products;
     settings_.model.fused_norm = options.fast.has("norm");
+    settings_.model.fused_pools = options.fast.has("pool");
     baselines_.emplace_back("chance", std::log(double(settings_.model.classes)));
     if (!options.data) {
       const auto best = best_possible(settings_.breeds.spread);
@@ -122,7 +123,7 @@ Entry entry() {
           .summary = "tells classes of pictures apart with a residual network",
           .configs = built_in_configs(),
           .keys = Settings::keys(),
-          .fast = {"norm"},
+          .fast = {"norm", "pool"},
           .make = &make,
           .secret = &make_secret};
 }

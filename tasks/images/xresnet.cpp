@@ -91,7 +91,7 @@ class ResidualBlock : public distributed_utils::Block {
       path_->push_back(Convolution(inner, out, 3, 1, Last::zero_norm, fused));
     }
     // Pooling before the 1x1 convolution, so that no pixel is passed over.
-    if (stride == 2 && options.fused_norm) {
+    if (stride == 2 && options.fused_pools) {
       identity_->push_back(nn::Functional(operators::average_pool));
     } else if (stride != 1) {
       identity_->push_back(nn::AvgPool2d(nn::AvgPool2dOptions(stride).ceil_mode(true)));
@@ -166,7 +166,7 @@ XResNet::XResNet(const XResNetOptions& options) : products_(options.products) {
   layers_->push_back(stem(3, width / 2, 2));
   layers_->push_back(stem(width / 2, width / 2, 1));
   layers_->push_back(stem(width / 2, width, 1));
-  if (options.fused_norm) {
+  if (options.fused_pools) {
     layers_->push_back(nn::Functional(operators::max_pool));
   } else {
     layers_->push_back(nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1)));

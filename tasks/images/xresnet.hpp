@@ -16,7 +16,8 @@ struct XResNetOptions {
   std::vector<int64_t> layers{3, 4, 6, 3};  ///< blocks of each stage; each has twice the channels
   bool bottleneck = true;                   ///< blocks of 1x1, 3x3, 1x1, with 4 times the channels
   bool channels_last = false;               ///< weights lie as cuDNN's fastest kernels want them
-  bool fused_norm = false;  ///< training: batch norm with its sum and ReLU, pooling in one kernel
+  bool fused_norm = false;   ///< training: batch norms with the sum and the ReLU behind them
+  bool fused_pools = false;  ///< pools by kernels of ours
   Products products = Products::as_stored;  ///< bf16, fp16: products of copies; weights stay fp32
 };
 

@@ -126,12 +126,12 @@ TEST(XResNet, CallsItsBlocksOneAfterTheOther) {
 }
 
 // What kernels of ours compute together, torch's operators do on CPUs: the same bits.
-TEST(XResNet, GivesTheSameWithFusedNorms) {
+TEST(XResNet, GivesTheSameWithFusedParts) {
   for (const bool bottleneck : {false, true}) {
     XResNetOptions options{.width = 8, .layers = {2, 1}, .bottleneck = bottleneck};
     torch::manual_seed(5);
     XResNet model(options);
-    options.fused_norm = true;
+    options.fused_norm = options.fused_pools = true;
     torch::manual_seed(5);
     XResNet fused(options);
     const auto pictures = torch::randn({4, 3, 34, 34});

@@ -90,7 +90,7 @@ struct Replays::State {
 
   // The GPU waits from the end of one step's work to the beginning of the next one's: for the
   // host, which has fetched a batch meanwhile. Evaluations and checkpoints come before the host
-  // begins to fetch, so their time is no part of it.
+  // begins to fetch, so their time does not count.
   void record(Replay& replay) {
     const uint64_t before = last ? clock.time_of(last->end) : clock.time_of(replay.begin);
     const uint64_t begin = clock.time_of(replay.begin), end = clock.time_of(replay.end);

@@ -1,6 +1,7 @@
 // Each rank has written its part of the best model, and the parts together are all of it. Where a
 // part lies is told by its values, so that files may have any names and cut the model in any way.
 #include <algorithm>
+#include <filesystem>
 
 #include "evidence/folders.hpp"
 #include "judge/rules/rules.hpp"
@@ -10,6 +11,8 @@ namespace checker::rules {
 void parts(const RunContext& context, Symptoms& symptoms);
 
 namespace {
+
+namespace fs = std::filesystem;
 
 // Of an optimizer's state, a number may happen to be one of the model's.
 constexpr double kByChance = 0.01;
@@ -73,8 +76,10 @@ class Parts {
   size_t written_by(size_t rank) const {
     const auto& seen = context_.run().ranks[rank];
     size_t written = 0;
+    const auto ran_in = fs::weakly_canonical(context_.run().ranks[0].folder);
     for (const auto& file : context_.truth.saved->files) {
-      const auto name = file.file.lexically_relative(context_.run().ranks[0].folder);
+      // model-best may be a link to the folder that the ranks wrote.
+      const auto name = fs::weakly_canonical(file.file).lexically_relative(ran_in);
       if (std::ranges::find(seen.files, name) == seen.files.end()) continue;
       written += readable_ ? file.own : file.bytes;
     }

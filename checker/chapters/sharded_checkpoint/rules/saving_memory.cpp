@@ -1,5 +1,6 @@
 // No rank gathers the model to save it: what a rank's tensors take while it saves is about its
 // share. Counted from the report of the losses, behind which a trainer saves, to the last file.
+// Where a rank computes once more between the two, that may take the memory, and nothing is said.
 #include <algorithm>
 
 #include "judge/rules/rules.hpp"
@@ -16,6 +17,12 @@ using instrumentation::Moment;
 // other of it is little beside all.
 constexpr double kCopies = 1.05, kWords = 0.1;
 
+bool computes_between(const RankSeen& rank, size_t begin, size_t end) {
+  return std::ranges::any_of(rank.forwards, [&](const ForwardSeen& forward) {
+    return forward.event > begin && forward.event < end;
+  });
+}
+
 double most_while_saving(const RankSeen& rank) {
   double most = 0;
   const MemorySeen* reported = nullptr;
@@ -24,7 +31,7 @@ double most_while_saving(const RankSeen& rank) {
       reported = &seen;
     } else if (seen.bytes.moment != Moment::file) {
       reported = nullptr;
-    } else if (reported != nullptr) {
+    } else if (reported != nullptr && !computes_between(rank, reported->event, seen.event)) {
       most = std::max(
           most, static_cast<double>(seen.bytes.most) - static_cast<double>(reported->bytes.live));
     }

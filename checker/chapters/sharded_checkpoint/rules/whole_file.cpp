@@ -9,6 +9,7 @@ namespace checker::rules {
 void whole_file(const RunContext& context, Symptoms& symptoms);
 
 void whole_file(const RunContext& context, Symptoms& symptoms) {
+  if (!context.ended_well()) return;  // it may have had that to come
   if (context.truth.ranks.empty() || context.truth.validation.empty()) return;
   // What a rank was writing when it died may be incomplete.
   const bool ended = context.ended_well();

@@ -35,8 +35,9 @@ bool has(const std::vector<Split>& splits, Split split) {
 }
 
 // A validation follows each epoch, and the test comes after the last. A program may evaluate more
-// often, on any split; what is missing where another split was evaluated was done on that one.
-std::optional<Misuse> misuse_of(const RankSeen& rank, size_t planned_epochs) {
+// often, on any split; what is missing where another split was evaluated was done on that one. A
+// run that `died` may have had the test to come.
+std::optional<Misuse> misuse_of(const RankSeen& rank, size_t planned_epochs, bool died) {
   for (const auto& pass : rank.passes) {
     if (pass.training && pass.split != Split::train) return Misuse{Split::train, pass.split};
   }
@@ -46,7 +47,7 @@ std::optional<Misuse> misuse_of(const RankSeen& rank, size_t planned_epochs) {
     const bool may_be_the_test = last && splits.size() == 1 && splits.front() == Split::test;
     if (!splits.empty() && !has(splits, Split::validation) && !may_be_the_test)
       return Misuse{Split::validation, splits.front()};
-    if (last && splits.size() > 1 && !has(splits, Split::test))
+    if (!died && last && splits.size() > 1 && !has(splits, Split::test))
       return Misuse{Split::test, splits.back()};
   }
   return std::nullopt;
@@ -57,7 +58,8 @@ std::optional<Misuse> misuse_of(const RankSeen& rank, size_t planned_epochs) {
 void purposes(const RunContext& context, Symptoms& symptoms) {
   for (size_t number = 0; number < context.world(); ++number) {
     const auto& rank = context.run().ranks[number];
-    const auto misuse = misuse_of(rank, epochs_to_train(context, rank));
+    const auto misuse =
+        misuse_of(rank, epochs_to_train(context, rank), !context.run().result.success());
     if (!misuse) continue;
     auto values = context.values();
     values["meant"] = name_of(misuse->meant);

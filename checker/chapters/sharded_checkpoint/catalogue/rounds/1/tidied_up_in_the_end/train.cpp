@@ -1,0 +1,133 @@
+// What a run needs only while it trains does not stay.
+#include <fmt/format.h>
+#include <torch/torch.h>
+
+#include "tasks/progress.hpp"
+#include "tasks/task.hpp"
+
+#include "distributed_utils/distributed_utils.hpp"
+
+using namespace distributed_utils;
+
+class Job {
+ public:
+  Job(const tasks::Options& options, torch::Device device)
+      : options_(options),
+        device_(device),
+        task_(tasks::make_task(options)),
+        train_set_(task_->dataset("train")),
+        module_(new_module()),
+        model_(module_, {.units = module_->blocks()}),
+        optimizer_(task_->make_optimizer(model_->parameters())),
+        progress_(options, *train_set_.size()),
+        schedule_(task_->make_schedule(*optimizer_, progress_.total_steps())) {
+    if (options_.from) load_sharded_model(*model_, *optimizer_, *options_.from);
+  }
+
+  void fit() {
+    DistributedSampler sampler(*train_set_.size(),
+                               {.shuffle = true, .seed = options_.seed, .drop_last = true});
+    auto loader = torch::data::make_data_loader(
+        train_set_, sampler, torch::data::DataLoaderOptions(options_.batch_size).drop_last(true));
+    for (int64_t epoch = 0; epoch < options_.epochs && !progress_.finished(); ++epoch) {
+      sampler.set_epoch(epoch);
+      const auto training = one_pass(*loader);
+      const auto validation = loss_on("validation");
+      progress_.report(training, validation);
+      print0("epoch {}/{}: training loss {}, validation loss {}", epoch + 1, options_.epochs,
+             task_->format(training), task_->format(validation));
+      if (validation < best_) {
+        best_ = validation;
+        save_sharded_model(*model_, *optimizer_, best_folder());
+      }
+    }
+  }
+
+  void test() {
+    const auto score = loss_on("test");
+    progress_.report(score);
+    print0("best validation loss: {}", task_->describe(best_));
+    print0("test loss: {}", task_->describe(score));
+    save0(*model_, options_.output / "model-final.safetensors");
+  }
+
+  // model-final.safetensors is the result. The folder was for a run that dies.
+  void tidy_up() const {
+    barrier();
+    if (get_rank() == 0) std::filesystem::remove_all(best_folder());
+  }
+
+ private:
+  using Sharded = FullyShardedDataParallel<tasks::Model>;
+
+  std::shared_ptr<tasks::Model> new_module() const {
+    auto module = task_->make_model();
+    module->to(device_);
+    return module;
+  }
+
+  tasks::Score one_pass(auto& loader) {
+    model_->train();
+    auto totals = task_->no_totals(device_);
+    for (auto& batch : loader) {
+      const auto loss = progress_.take_step(batch, [this](const tasks::Batch& b) {
+        const auto [x, y] = b.to(device_);
+        optimizer_->zero_grad();
+        auto l = task_->loss(model_->forward(x), y);
+        l.mean().backward();
+        optimizer_->step();
+        return l;
+      });
+      schedule_->step();
+      totals += loss.totals();
+      if (!progress_.step(loss)) break;
+    }
+    all_reduce(totals, ReduceOp::SUM);
+    return task_->score(totals);
+  }
+
+  tasks::Score loss_on(const std::string& split) {
+    const auto set = task_->dataset(split);
+    auto loader = torch::data::make_data_loader(
+        set, DistributedSampler(*set.size(), {.shuffle = false, .pad = false}),
+        torch::data::DataLoaderOptions(options_.batch_size));
+    const torch::NoGradGuard guard;
+    model_->eval();
+    const auto whole = model_->summon_full_params();
+    auto totals = task_->no_totals(device_);
+    for (auto& batch : *loader) {
+      const auto [x, y] = batch.to(device_);
+      totals += task_->loss(model_->forward(x), y).totals();
+    }
+    all_reduce(totals, ReduceOp::SUM);
+    return task_->score(totals);
+  }
+
+  std::filesystem::path best_folder() const { return options_.output / "model-best"; }
+  tasks::Options options_;
+  torch::Device device_;
+  std::shared_ptr<tasks::Task> task_;
+  tasks::Dataset train_set_;
+  std::shared_ptr<tasks::Model> module_;
+  Sharded model_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  tasks::Progress progress_;
+  std::unique_ptr<tasks::Schedule> schedule_;
+  tasks::Score best_;
+};
+
+int main(int argc, char** argv) try {
+  const auto options = tasks::parse_options(argc, argv, {.starts = true});
+  tasks::apply(options);
+  const auto where = setup({.backend = options.backend, .device = options.device});
+  {
+    Job trainer(options, where.device);
+    trainer.fit();
+    trainer.test();
+    trainer.tidy_up();
+  }
+  destroy_process_group();
+  return 0;
+} catch (const std::exception& error) {
+  return tasks::report(error);
+}
