@@ -9,19 +9,16 @@ namespace checker::rules {
 void whole_file(const RunContext& context, Symptoms& symptoms);
 
 void whole_file(const RunContext& context, Symptoms& symptoms) {
-  if (!context.ended_well()) return;  // it may have had that to come
+  if (!context.ended_well()) return;  // its files may have been still to come
   if (context.truth.ranks.empty() || context.truth.validation.empty()) return;
-  // What a rank was writing when it died may be incomplete.
-  const bool ended = context.ended_well();
-  if (auto broken = ended ? broken_safetensors(context) : std::nullopt) {
+  if (auto broken = broken_safetensors(context)) {
     symptoms.push_back(std::move(*broken));
     return;
   }
   const auto last = epoch_of(context, "final");
   const auto& files = context.truth.ranks[0].files;
   if (std::ranges::any_of(files, [&](const FileContent& file) { return file.holds == last; })) {
-    auto misnamed = ended ? misnamed_models(context) : std::nullopt;
-    if (misnamed) symptoms.push_back(std::move(*misnamed));
+    if (auto misnamed = misnamed_models(context)) symptoms.push_back(std::move(*misnamed));
     return;
   }
   symptoms.push_back({.id = "no_whole_file",

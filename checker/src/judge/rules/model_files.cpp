@@ -130,11 +130,15 @@ std::optional<Symptom> broken_safetensors(const RunContext& context) {
 }
 
 std::optional<Symptom> misnamed_models(const RunContext& context) {
-  const auto files = in_the_output_folder(files_left_by(context, 0));
+  auto files = in_the_output_folder(files_left_by(context, 0));
   std::vector<std::string> missing;
   std::vector<OtherModel> others;
   for (const auto& [model, name] : context.course.models_of(context.step)) {
-    if (name.ends_with('/')) continue;  // in parts, which have no names of their own
+    const auto path = fs::path(kOutputFolder) / name;
+    if (name.ends_with('/')) {  // in parts, which have no names of their own
+      std::erase_if(files, [&](const auto& file) { return file.file.parent_path() / "" == path; });
+      continue;
+    }
     const auto* file = file_named(files, name);
     const auto wanted = epoch_of(context, model);
     if (!file) {
