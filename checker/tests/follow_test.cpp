@@ -31,6 +31,7 @@ TEST(JobRecord, IsReadFromWhatScontrolShows) {
   EXPECT_EQ(job.state, "RUNNING");
   EXPECT_EQ(job.reason, "");
   EXPECT_EQ(job.nodes, "n[1-2]");
+  EXPECT_EQ(job.nodes_asked, 0);
   EXPECT_EQ(job.exit_code, "0:0");
   EXPECT_EQ(job.output, "/home/me/my course/07_multi_node-4.out");
   EXPECT_FALSE(job.is_over());
@@ -39,10 +40,11 @@ TEST(JobRecord, IsReadFromWhatScontrolShows) {
 TEST(JobRecord, OfAJobWithoutNodesHasNone) {
   const auto job = parse_job_record(
       "JobId=5 JobName=x\n   JobState=PENDING Reason=Resources Dependency=(null)\n"
-      "   NodeList=(null)\n");
+      "   NodeList=(null)\n   NumNodes=4-4 NumCPUs=4\n");
   EXPECT_EQ(job.state, "PENDING");
   EXPECT_EQ(job.reason, "Resources");
   EXPECT_EQ(job.nodes, "");
+  EXPECT_EQ(job.nodes_asked, 4);
 }
 
 TEST(JobRecord, KnowsWhichStatesAreTheEnd) {

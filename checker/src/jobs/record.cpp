@@ -50,10 +50,11 @@ bool JobRecord::is_over() const {
 
 JobRecord parse_job_record(std::string_view text) {
   const auto word = [&](const char* key) { return field(text, key, " \n"); };
+  const auto asked = word("NumNodes");  // "2", or "2-4"
   return {.state = word("JobState"),
           .reason = word("Reason"),
           .nodes = word("NodeList"),
-          .nodes_asked = whole_number(split(word("NumNodes"), '-').front(), 0),
+          .nodes_asked = whole_number(asked.substr(0, asked.find('-')), 0),
           .exit_code = word("ExitCode"),
           .restarts = whole_number(word("Restarts"), 0),
           .output = field(text, "StdOut", "\n")};
