@@ -105,6 +105,10 @@ std::vector<FileContent> in_the_output_folder(std::vector<FileContent> files) {
   return files;
 }
 
+bool holds(const std::vector<FileContent>& files, const std::string& state) {
+  return std::ranges::any_of(files, [&](const FileContent& file) { return file.holds == state; });
+}
+
 std::string list_of_files(const std::vector<FileContent>& files) {
   std::string text;
   for (const auto& file : files) {

@@ -13,6 +13,8 @@ namespace checker::rules {
 std::vector<FileContent> files_left_by(const RunContext& context, size_t rank);
 /// What lies where --output said.
 std::vector<FileContent> in_the_output_folder(std::vector<FileContent> files);
+/// Whether one of them holds the model of this state, "epoch 2" for example.
+bool holds(const std::vector<FileContent>& files, const std::string& state);
 /// "output/model-best.safetensors: epoch 2; ..."
 std::string list_of_files(const std::vector<FileContent>& files);
 

@@ -9,10 +9,6 @@ namespace checker::rules {
 
 namespace {
 
-bool holds(const std::vector<FileContent>& files, const std::string& state) {
-  return std::ranges::any_of(files, [&](const FileContent& file) { return file.holds == state; });
-}
-
 // By save0; of other ways to save nothing is known.
 bool saves_before_validation(const RankSeen& rank) {
   const auto validations = rank.evaluations(Split::validation);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "judge/rules/model_files.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
 #include "judge/rules/rules.hpp"
@@ -49,6 +50,13 @@ std::string line_about(const RunContext& context, const Loss& loss) {
   return "";
 }
 
+// The files hold the best model, so the program knows which loss is the best.
+bool best_is_saved(const RunContext& context) {
+  const auto best = epoch_of(context, "best");
+  return best != epoch_of(context, "final") &&
+         holds(in_the_output_folder(files_left_by(context, 0)), best);
+}
+
 Symptom not_all_printed(const RunContext& context, const std::vector<Loss>& missing) {
   const auto& first = missing.front();
   const auto line = missing.size() == 1 ? line_about(context, first) : "";
@@ -59,13 +67,14 @@ Symptom not_all_printed(const RunContext& context, const std::vector<Loss>& miss
             .evidence = {{missing.size() > 1 ? "not_printed_and_more" : "not_printed",
                           {{"first", named}, {"more", missing.size() - 1}}}}};
   }
-  // The best loss is what decides whether a model is saved.
   const bool best = first.name.starts_with("best");
+  // The best loss is what decides whether a model is saved.
+  const bool decides = best && !best_is_saved(context);
   return {.id = "not_all_printed",
           .values = context.values(),
           .evidence = {{"printed_another", {{"line", line.substr(0, 70)}, {"expected", named}}}},
           .variant = best ? "best" : "",
-          .blame = {best ? "not_all_printed.best" : "not_all_printed"}};
+          .blame = {decides ? "not_all_printed.best" : "not_all_printed"}};
 }
 
 void wording(const RunContext& context, Symptoms& symptoms) {
