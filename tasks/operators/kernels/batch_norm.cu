@@ -2,18 +2,13 @@
 // registers.
 #include <algorithm>
 
-#include "device.cuh"
-#include "kernels.hpp"
+#include "pictures.cuh"
 
 namespace tasks::operators::kernels {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr int64_t kMostSlabs = 528;  // of sums: four for each processor of an H100
 constexpr int kMergers = 32;         // warps that share the slabs' sums
-
-template <typename T>
-constexpr int kVector = 16 / sizeof(T);
 
 /// How threads share the work: `lanes` of them stand side by side in a row.
 struct Tiling {
@@ -47,12 +42,12 @@ struct Part {
 };
 
 template <typename T>
-__device__ Vector<T, kVector<T>> load(const void* from, int64_t element) {
-  return *reinterpret_cast<const Vector<T, kVector<T>>*>(static_cast<const T*>(from) + element);
+__device__ Channels<T> load(const void* from, int64_t element) {
+  return *reinterpret_cast<const Channels<T>*>(static_cast<const T*>(from) + element);
 }
 template <typename T>
-__device__ void store(void* to, int64_t element, const Vector<T, kVector<T>>& values) {
-  *reinterpret_cast<Vector<T, kVector<T>>*>(static_cast<T*>(to) + element) = values;
+__device__ void store(void* to, int64_t element, const Channels<T>& values) {
+  *reinterpret_cast<Channels<T>*>(static_cast<T*>(to) + element) = values;
 }
 
 /// Two sums of each channel over the block's rows, in the same order every time.
@@ -161,7 +156,7 @@ __global__ void __launch_bounds__(kThreads) output_kernel(BatchNorm a, int lanes
   for (int64_t row = part.row; row < a.rows; row += part.step) {
     const int64_t element = row * a.channels + part.channel;
     const auto input = load<T>(a.input, element);
-    Vector<T, kVector<T>> added{}, result;
+    Channels<T> added{}, result;
     if (kAdds) added = load<T>(a.added, element);
     unsigned positive = 0;
 #pragma unroll
@@ -241,7 +236,7 @@ __global__ void __launch_bounds__(kThreads)
     float gradient[kVector<T>];
     load_gradient<T>(a, g.output, element, gradient);
     const auto input = load<T>(a.input, element);
-    Vector<T, kVector<T>> result, added;
+    Channels<T> result, added;
 #pragma unroll
     for (int j = 0; j < kVector<T>; ++j) {
       result.values[j] = narrow<T>(
@@ -289,8 +284,6 @@ void backward(const BatchNorm& a, const BatchNormGradients& g, cudaStream_t stre
   input_gradient_kernel<T><<<launch.elements, kThreads, 0, stream>>>(a, lanes, g);
   check(cudaGetLastError(), "batch_norm_gradients");
 }
-
-int64_t vector_of(Type type) { return type == Type::fp32 ? kVector<float> : kVector<__half>; }
 
 }  // namespace
 

@@ -32,8 +32,13 @@ unsigned blocks_of(int64_t elements) {
   return static_cast<unsigned>((elements / kVector<T> + kThreads - 1) / kThreads);
 }
 
+/// kVector of a type with 4 or 2 bytes.
+inline int64_t vector_of(Type type) {
+  return type == Type::fp32 ? kVector<float> : kVector<__half>;
+}
+
 inline bool has_blocks(Type type, int64_t pixels, int64_t channels) {
-  const int64_t vector = type == Type::fp32 ? kVector<float> : kVector<__half>;
+  const int64_t vector = vector_of(type);
   return type != Type::fp64 && channels % vector == 0 && pixels > 0 &&
          pixels * channels / vector / kThreads < (1 << 30);
 }

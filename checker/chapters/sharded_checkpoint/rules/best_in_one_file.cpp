@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "evidence/folders.hpp"
+#include "judge/rules/model_files.hpp"
 #include "judge/rules/rules.hpp"
 #include "support/files.hpp"
 
@@ -31,20 +32,19 @@ void best_in_one_file(const RunContext& context, Symptoms& symptoms) {
   if (!context.expects("SHARDS") || context.world() == 1) return;
   if (!context.truth.saved || context.truth.saved->files.empty()) return;
   if (context.truth.ranks.empty() || context.truth.validation.empty()) return;
-  const auto& losses = context.truth.validation;
-  const auto best = std::ranges::min_element(losses) - losses.begin() + 1;
+  const auto best = epoch_of(context, "best");
   const auto& folder = context.run().ranks[0].folder;
   for (const auto& file : context.truth.ranks[0].files) {
     const auto path = file.file.lexically_normal();
-    if (file.holds != "epoch " + std::to_string(best) || lies_in(path, best_model_in(folder)) ||
+    if (file.holds != best || lies_in(path, best_model_in(folder)) ||
         !was_there_before_the_last_step(context.run(), path)) {
       continue;
     }
-    symptoms.push_back({.id = "best_in_one_file",
-                        .values = context.values(),
-                        .evidence = {{"holds",
-                                      {{"file", path.lexically_relative(folder).string()},
-                                       {"epoch", static_cast<size_t>(best)}}}}});
+    symptoms.push_back(
+        {.id = "best_in_one_file",
+         .values = context.values(),
+         .evidence = {
+             {"holds", {{"file", path.lexically_relative(folder).string()}, {"epoch", best}}}}});
     return;
   }
 }

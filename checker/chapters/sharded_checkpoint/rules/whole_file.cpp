@@ -1,6 +1,4 @@
 // The final model is one file as ever, under its name, for whoever does not load parts.
-#include <algorithm>
-
 #include "judge/rules/model_files.hpp"
 #include "judge/rules/rules.hpp"
 
@@ -15,9 +13,7 @@ void whole_file(const RunContext& context, Symptoms& symptoms) {
     symptoms.push_back(std::move(*broken));
     return;
   }
-  const auto last = epoch_of(context, "final");
-  const auto& files = context.truth.ranks[0].files;
-  if (std::ranges::any_of(files, [&](const FileContent& file) { return file.holds == last; })) {
+  if (holds(context.truth.ranks[0].files, epoch_of(context, "final"))) {
     if (auto misnamed = misnamed_models(context)) symptoms.push_back(std::move(*misnamed));
     return;
   }
