@@ -20,12 +20,6 @@ uint64_t element_bytes(const CollectiveSeen& message) {
   return message.call.elements == 0 ? 0 : message.call.bytes / message.call.elements;
 }
 
-uint64_t all_bytes(const RankSeen& rank, uint64_t element) {
-  uint64_t all = 0;
-  for (const auto& parameter : rank.parameters) all += parameter.elements * element;
-  return all;
-}
-
 // What a right program may put into one message: it may begin the next bucket before a parameter
 // that no longer fits, or after it.
 uint64_t most_bytes(const RankSeen& rank, uint64_t element) {
@@ -33,7 +27,7 @@ uint64_t most_bytes(const RankSeen& rank, uint64_t element) {
   for (const auto& parameter : rank.parameters) {
     largest = std::max(largest, parameter.elements * element);
   }
-  return bucket_bytes(all_bytes(rank, element)) + largest;
+  return bucket_bytes(elements_of_model(rank) * element) + largest;
 }
 
 // The second of two neighbours that together would not fill half a bucket. The first bucket may be
@@ -67,7 +61,7 @@ void buckets(const RunContext& context, Symptoms& symptoms) {
                                  {"bytes", largest.seen->call.bytes}}}}};
   const auto most = most_bytes(rank, element_bytes(*largest.seen));
   symptom.values["most"] = most;
-  const auto limit = bucket_bytes(all_bytes(rank, element_bytes(*largest.seen)));
+  const auto limit = bucket_bytes(elements_of_model(rank) * element_bytes(*largest.seen));
   if (messages.size() >= rank.parameters.size()) {
     symptom.id = "no_buckets";
     symptom.kind = FindingKind::not_started;

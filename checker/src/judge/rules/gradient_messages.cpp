@@ -36,12 +36,6 @@ std::vector<Backward> backwards(const RankSeen& rank) {
   return passes;
 }
 
-uint64_t elements_of_model(const RankSeen& rank) {
-  uint64_t elements = 0;
-  for (const auto& parameter : rank.parameters) elements += parameter.elements;
-  return elements;
-}
-
 bool sends_between(const RankSeen& rank, size_t begin, size_t end) {
   return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
     return begin < collective.event && collective.event < end;
@@ -65,6 +59,12 @@ std::set<uint64_t> computing_threads(const RankSeen& rank) {
 }
 
 }  // namespace
+
+uint64_t elements_of_model(const RankSeen& rank) {
+  uint64_t elements = 0;
+  for (const auto& parameter : rank.parameters) elements += parameter.elements;
+  return elements;
+}
 
 uint64_t GradientMessages::reduced() const {
   uint64_t elements = 0;

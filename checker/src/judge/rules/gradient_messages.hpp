@@ -45,6 +45,8 @@ const CollectiveSeen* summed_once_more(const RankSeen& rank, size_t step);
 /// is none. tolerance: relative.
 std::optional<size_t> giver_of_gradients(const Run& run, const ExpectedWorld& truth, size_t step,
                                          double tolerance);
+/// Of all the rank's parameters.
+uint64_t elements_of_model(const RankSeen& rank);
 /// Whether any rank sends more than a number before its first batch, weights for example.
 bool sends_before_training(const Run& run);
 /// Whether a rank sends about as much as a model between an optimizer's step and what it computes
