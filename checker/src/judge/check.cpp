@@ -75,7 +75,9 @@ class Check {
     const auto folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
     if (options_.job_script.empty()) judge_trainer(folder, untouched);
     if (!job.empty()) judge_job({folder, plan_in(folder, 0, seed_)}, job, untouched);
-    not_checked();
+    for (auto& line : not_checked_on(options_.device, course_, step_)) {
+      report_.not_checked.push_back(std::move(line));
+    }
     report_.judge_seconds = since(begin);
     return report_;
   }
@@ -258,15 +260,6 @@ class Check {
              (!is_trainers_option(setting.first) && request.task != course_.chapter_of(step_).task);
     });
     return make_plan(project_.build / "bin" / "replay", request, folder, options_.servers);
-  }
-
-  void not_checked() {
-    if (step_.is_beside()) return;  // an exercise runs on CPUs, wherever it runs
-    if (options_.device == "cpu") {
-      report_.not_checked.emplace_back("GPUs and NCCL: this check ran on CPUs, over Gloo");
-    } else {
-      report_.not_checked.emplace_back("several nodes: here each local rank equals its rank");
-    }
   }
 
   const Project& project_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "judge/run_context.hpp"
 #include "process/gpus.hpp"
 #include "support/error.hpp"
 
@@ -47,6 +48,23 @@ Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes, b
     throw Error("--device cuda: no usable GPU here. Fix: --device cpu");
   }
   return worlds;
+}
+
+std::vector<std::string> not_checked_on(const std::string& device, const Course& course,
+                                        const Step& step) {
+  if (step.is_beside()) return {};  // an exercise runs on CPUs, wherever it runs
+  if (device != "cpu") return {"several nodes: here each local rank equals its rank"};
+  std::vector<std::string> lines{"GPUs and NCCL: this check ran on CPUs, over Gloo"};
+  // The run is told what setup() would choose by itself on CPUs.
+  const auto sets_up = [&](int todo) {
+    const auto& features = course.todos.at(todo).features;
+    return std::ranges::find(features, feature::setup) != features.end();
+  };
+  if (std::ranges::any_of(step.todos, sets_up)) {
+    lines.emplace_back(
+        "other values of --device and --backend: a setup() with these two typed in passes here");
+  }
+  return lines;
 }
 
 }  // namespace checker

@@ -17,4 +17,8 @@ struct Worlds {
 /// Error where no world can be tried.
 Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes, bool on_gpus);
 
+/// What no check of the step on this device can tell.
+std::vector<std::string> not_checked_on(const std::string& device, const Course& course,
+                                        const Step& step);
+
 }  // namespace checker
