@@ -6,12 +6,14 @@
 #include "course/programs.hpp"
 #include "judge/compile.hpp"
 #include "judge/job_check.hpp"
+#include "judge/not_checked.hpp"
 #include "judge/submission.hpp"
 #include "judge/trainer_check.hpp"
 #include "judge/verdicts.hpp"
 #include "judge/worlds.hpp"
 #include "plan/plan.hpp"
 #include "process/build.hpp"
+#include "process/gpus.hpp"
 #include "process/task_module.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -75,7 +77,9 @@ class Check {
     const auto folder = options_.keep.empty() ? temporary.path() : fs::absolute(options_.keep);
     if (options_.job_script.empty()) judge_trainer(folder, untouched);
     if (!job.empty()) judge_job({folder, plan_in(folder, 0, seed_)}, job, untouched);
-    not_checked();
+    for (auto& line : not_checked_on(options_.device, course_, step_)) {
+      report_.not_checked.push_back(std::move(line));
+    }
     report_.judge_seconds = since(begin);
     return report_;
   }
@@ -247,7 +251,8 @@ class Check {
   Plan plan_in(const fs::path& folder, size_t number, uint64_t seed) {
     const bool on_gpus = options_.device != "cpu" && !step_.is_beside();
     const auto& conditions = step_.conditions.at(number);
-    auto worlds = worlds_for(conditions, options_.worlds, on_gpus);
+    auto worlds = worlds_for(conditions, options_.worlds,
+                             on_gpus ? std::optional(gpus_here()) : std::nullopt);
     report_.not_checked = std::move(worlds.not_checked);
     if (step_.kind == ProgramKind::plain) return plain_plan(step_, worlds.shapes, seed);
     PlanRequest request{
@@ -258,15 +263,6 @@ class Check {
              (!is_trainers_option(setting.first) && request.task != course_.chapter_of(step_).task);
     });
     return make_plan(project_.build / "bin" / "replay", request, folder, options_.servers);
-  }
-
-  void not_checked() {
-    if (step_.is_beside()) return;  // an exercise runs on CPUs, wherever it runs
-    if (options_.device == "cpu") {
-      report_.not_checked.emplace_back("GPUs and NCCL: this check ran on CPUs, over Gloo");
-    } else {
-      report_.not_checked.emplace_back("several nodes: here each local rank equals its rank");
-    }
   }
 
   const Project& project_;
