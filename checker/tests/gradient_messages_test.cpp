@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <optional>
 
 #include "evidence/collective_kinds.hpp"
+#include "judge/rules/gradient_crash.hpp"
 #include "judge/rules/gradient_messages.hpp"
 #include "log_writer.hpp"
 
@@ -164,6 +166,15 @@ TEST(GradientMessages, MaySumUpWhatIsAveragedAlready) {
   EXPECT_EQ(summed_once_more(rank_that("(p8p)89s"), 1), nullptr) << "there is no such step";
 }
 
+TEST(GradientMessages, MayBeFewerThanInTheFirstStep) {
+  checker::Run run;
+  run.ranks.push_back(rank_that("(3p)3s(4p)4s(p)s"));
+  EXPECT_FALSE(sends_less_than_first(run, 0));
+  EXPECT_FALSE(sends_less_than_first(run, 1));
+  EXPECT_TRUE(sends_less_than_first(run, 2));
+  EXPECT_FALSE(sends_less_than_first(run, 3)) << "there is no such step";
+}
+
 TEST(GradientMessages, MayBringOneRanksGradientsToAll) {
   checker::Run run;
   ExpectedWorld truth;
@@ -184,6 +195,48 @@ TEST(GradientMessages, MayBringOneRanksGradientsToAll) {
   truth.ranks[1].steps[0].local = 0;
   add({1, 3}, 0);
   EXPECT_EQ(giver(), std::nullopt) << "the third has its own";
+}
+
+// One that did this with a model of nine elements, and died with these last words.
+std::optional<GradientCrash> crash_of(const std::string& did, const std::string& words,
+                                      bool of_memory = false) {
+  auto rank = rank_that(did);
+  rank.model = {{.name = "w", .elements = 9}, {.name = "mean", .buffer = true, .elements = 5}};
+  rank.errors = {"error: " + words};
+  return gradient_crash(rank, of_memory);
+}
+
+TEST(GradientCrash, InBackwardIsAHooks) {
+  using enum GradientCrash::Cause;
+  EXPECT_EQ(crash_of("(p4", "tensor does not have a device")->cause, gradient_not_there);
+  EXPECT_EQ(crash_of("(p)9s(p", "an undefined Tensor")->cause, gradient_not_there);
+  EXPECT_EQ(crash_of("(p4", "free(): invalid pointer", true)->cause, memory_in_backward);
+  EXPECT_EQ(crash_of("(p4", "shapes differ")->cause, other_in_backward);
+}
+
+TEST(GradientCrash, BehindBackwardIsToldByWhatHasLeft) {
+  using enum GradientCrash::Cause;
+  const auto cause = [](const std::string& did) {
+    return crash_of(did, "bad optional access")->cause;
+  };
+  EXPECT_EQ(cause("(p4p)4"), no_message);
+  EXPECT_EQ(cause("(p4p5)4"), nothing_missing);
+  EXPECT_EQ(crash_of("(p4p)", "", true)->cause, no_message);
+  EXPECT_EQ(crash_of("(p4p)", "shapes differ")->cause, other_behind);
+}
+
+TEST(GradientCrash, IsComparedWithTheFirstStep) {
+  const auto crash = crash_of("(p4p5)45s(p3p)", "bad optional access");
+  EXPECT_EQ(crash->step, 2U);
+  EXPECT_EQ(crash->sent, 3U);
+  EXPECT_EQ(crash->all, 9U);
+  EXPECT_TRUE(crash->sent_more);
+  EXPECT_FALSE(crash_of("(p4p5)", "bad optional access")->sent_more);
+}
+
+TEST(GradientCrash, ComesBetweenBackwardAndTheStep) {
+  EXPECT_FALSE(crash_of("p", "bad optional access"));
+  EXPECT_FALSE(crash_of("(p4p)4s", "bad optional access")) << "it has stepped";
 }
 
 TEST(GradientMessages, AreToldFromOnesBeforeTheTraining) {

@@ -28,7 +28,7 @@ def words_of(project):
 def main():
     project = Path(sys.argv[1])
     findings, lines, phrases = words_of(project)
-    files = [*(project / "checker/src/judge").glob("**/*.cpp"), *(project / "checker/chapters").glob("*/rules/*.cpp")]
+    files = [*(project / "checker/src/judge").glob("**/*.?pp"), *(project / "checker/chapters").glob("*/rules/*.cpp")]
     sources = "\n".join(file.read_text() for file in sorted(files))
     quoted = set(re.findall(r'"([\w.]+)"', sources))
     problems = []

@@ -84,6 +84,14 @@ std::string wrong_with(const std::vector<Rendezvous>& all, const JobSeen& job) {
   return any([](const Rendezvous& m) { return !is_usable(m.port); }) ? "port_not_usable" : "";
 }
 
+// MASTER_ADDR names another node, and torchrun is told this one.
+bool only_endpoints_are_local(const JobSeen& job) {
+  return !job.launchers.empty() && std::ranges::all_of(job.launchers, [](const StartSeen& start) {
+    const auto master = start.variable("MASTER_ADDR");
+    return !master.empty() && !is_local({start.host, master, ""});
+  });
+}
+
 // torchrun's c10d then takes its own port, 29400, whatever MASTER_PORT says.
 std::vector<EvidenceLine> endpoints_without_port(const JobSeen& job) {
   std::vector<EvidenceLine> evidence;
@@ -105,6 +113,9 @@ std::optional<Symptom> judge_rendezvous(const JobContext& context) {
   const auto all = rendezvous_of(context.job);
   if (all.empty()) return std::nullopt;
   auto id = wrong_with(all, context.job);
+  if (id == "master_is_localhost" && only_endpoints_are_local(context.job)) {
+    id = "endpoint_is_localhost";
+  }
   if (id.empty()) {
     if (auto evidence = endpoints_without_port(context.job); !evidence.empty()) {
       return Symptom{.id = "endpoint_without_port", .evidence = std::move(evidence)};

@@ -46,6 +46,8 @@ struct Seen {
   bool one_message = false;    ///< for all gradients
   bool last_first = false;     ///< buckets of neighbours, from the model's end to its beginning
   double most_reduced = 0;     ///< in a step, of the parameters' elements
+  /// Messages with gradients in a step: behind backward() the most, where others start within it.
+  size_t behind = 0, within = 0;
 };
 
 // Whether the messages are as large as neighbours among the parameters are together, those of the
@@ -60,6 +62,18 @@ bool are_last_first(const RankSeen& rank, const GradientMessages& step) {
     }
   }
   return parameter == rank.parameters.rend();
+}
+
+// A thread of the program's own starts its messages when the system lets it.
+void count_behind(const GradientMessages& step, Seen& seen) {
+  size_t behind = 0, within = 0;
+  for (const auto& message : step.messages) {
+    if (message.aside) return;
+    if (message.reduces()) ++(message.in_backward ? within : behind);
+  }
+  if (within == 0 || behind <= seen.behind) return;
+  seen.behind = behind;
+  seen.within = within;
 }
 
 void look_at(const RankSeen& rank, const GradientMessages& step, Seen& seen) {
@@ -90,6 +104,7 @@ Seen look_at(const RankSeen& rank) {
     const double times = static_cast<double>(step.reduced()) / static_cast<double>(elements);
     seen.most_reduced = std::max(seen.most_reduced, times);
     look_at(rank, step, seen);
+    count_behind(step, seen);
   }
   return seen;
 }
@@ -101,7 +116,7 @@ class Overlap {
   }
 
   void judge() {
-    if (waits_for_all() && travels_once()) overlaps();
+    if (waits_for_all() && travels_once() && overlaps()) all_start_early();
   }
 
  private:
@@ -135,12 +150,12 @@ class Overlap {
   }
 
   // The first step may still find out in which order gradients come.
-  void overlaps() {
+  bool overlaps() {
     const auto found = std::ranges::find_if(ranks_, [](const Seen& seen) {
       return seen.steps > 0 && seen.overlapped + 1 < std::max<size_t>(seen.steps, 2);
     });
-    if (found == ranks_.end()) return;
-    if (found->one_message && found->in_backward) return;  // one_bucket says it
+    if (found == ranks_.end()) return true;
+    if (found->one_message && found->in_backward) return false;  // one_bucket says it
     const bool late = found->in_backward && !found->early;
     // Buckets that are as they should be, and all the same leave together: their hooks wait.
     const bool hooks = late && found->in_buckets && found->last_first;
@@ -158,6 +173,20 @@ class Overlap {
                                  : "",
          .blame = {buckets ? "nothing_overlaps.buckets" : "nothing_overlaps"},
          .kind = found->in_backward ? FindingKind::mistake : FindingKind::not_started});
+    return false;
+  }
+
+  // What is left over at the end may be one message. The gradients of several were ready before.
+  void all_start_early() {
+    const auto found =
+        std::ranges::find_if(ranks_, [](const Seen& seen) { return seen.behind > 1; });
+    if (found == ranks_.end()) return;
+    symptoms_.push_back({.id = "some_messages_late",
+                         .values = context_.values(),
+                         .evidence = {{"behind",
+                                       {{"rank", place(found)},
+                                        {"behind", found->behind},
+                                        {"all", found->behind + found->within}}}}});
   }
 
   size_t place(std::vector<Seen>::const_iterator rank) const {

@@ -66,10 +66,12 @@ uint64_t elements_of_model(const RankSeen& rank) {
   return elements;
 }
 
+bool GradientMessage::reduces() const { return is_reduction(*seen); }
+
 uint64_t GradientMessages::reduced() const {
   uint64_t elements = 0;
   for (const auto& message : messages) {
-    if (is_reduction(*message.seen)) elements += message.seen->call.elements;
+    if (message.reduces()) elements += message.seen->call.elements;
   }
   return elements;
 }
@@ -148,13 +150,25 @@ bool only_reduces(const Run& run, size_t step) {
   });
 }
 
+bool sends_less_than_first(const Run& run, size_t step) {
+  return std::ranges::any_of(run.ranks, [&](const RankSeen& rank) {
+    const auto steps = gradient_messages(rank);
+    const auto sent = [&](size_t in) {
+      uint64_t elements = 0;
+      for (const auto& message : steps[in].messages) elements += message.seen->call.elements;
+      return elements;
+    };
+    return step < steps.size() && sent(step) < sent(0);
+  });
+}
+
 const CollectiveSeen* summed_once_more(const RankSeen& rank, size_t step) {
   const auto steps = gradient_messages(rank);
   if (step >= steps.size()) return nullptr;
   uint64_t in_backward = 0;
   const CollectiveSeen* after = nullptr;
   for (const auto& message : steps[step].messages) {
-    if (!is_reduction(*message.seen)) continue;
+    if (!message.reduces()) continue;
     if (message.in_backward) in_backward += message.seen->call.elements;
     if (!message.in_backward && !after) after = message.seen;
   }

@@ -14,6 +14,8 @@ struct GradientMessage {
   bool in_backward = false;  ///< backward() had not ended when it was issued
   /// A thread waits for it that computes nothing: nobody sees whether backward() waits for that.
   bool aside = false;
+
+  bool reduces() const;
 };
 
 /// Of one rank in one step.
@@ -38,6 +40,8 @@ bool sends_gradients(const Run& run);
 bool only_some_send_in_backward(const Run& run);
 /// Whether in this step all ranks reduce to one rank, and bring nothing from there to the others.
 bool only_reduces(const Run& run, size_t step);
+/// Whether a rank sends fewer gradients in this step than in its first.
+bool sends_less_than_first(const Run& run, size_t step);
 /// Of this rank's step: what it sums up after backward(), although it has reduced the gradients
 /// there already; null: nothing.
 const CollectiveSeen* summed_once_more(const RankSeen& rank, size_t step);

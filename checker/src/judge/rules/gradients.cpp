@@ -5,36 +5,13 @@
 #include "judge/collectives.hpp"
 #include "judge/phases.hpp"
 #include "judge/rules/gradient_messages.hpp"
+#include "judge/rules/gradient_reading.hpp"
 #include "judge/rules/rules.hpp"
 #include "judge/rules/target_mean.hpp"
 
 namespace checker::rules {
 
 namespace {
-
-// The finding that a step's gradients are.
-using Reading = std::string_view;
-constexpr Reading kNothing = "no_gradients", kLocal = "gradients_not_averaged",
-                  kSum = "gradients_summed", kTwice = "gradients_divided_twice",
-                  kAccumulated = "gradients_accumulate", kSome = "some_gradients_not_averaged",
-                  kScaled = "gradients_divided_wrongly", kOther = "gradients_wrong",
-                  kLoop = "training_step_wrong";
-
-Reading read(const StepDeviations& step, size_t world, double tolerance) {
-  const auto fits = [&](double deviation) { return deviation < tolerance; };
-  if (step.nothing == 0) return kNothing;
-  if (world > 1 && fits(step.local)) return kLocal;
-  if (world > 1 && fits(step.sum)) return kSum;
-  if (world > 1 && fits(step.twice)) return kTwice;
-  if (fits(step.accumulated)) return kAccumulated;
-  return kOther;
-}
-
-// Whether each parameter's gradient is the mean but for a factor, which is not one everywhere.
-bool is_scaled(const StepDeviations& step, double tolerance) {
-  return std::ranges::any_of(step.multiples,
-                             [&](double factor) { return std::abs(factor - 1) > tolerance; });
-}
 
 class Gradients {
  public:
@@ -149,19 +126,23 @@ class Gradients {
     const bool local = reading == kLocal, silent = local && !talks_about_gradients();
     const bool late = silent && by_hand_ && sends_after_steps(context_.run());
     const bool to_one = local && by_hand_ && only_reduces(context_.run(), t);
+    const bool later = reading == kOther && by_hand_ && t > 0;
+    const bool not_sent = later && sends_less_than_first(context_.run(), t);
     add({.id = std::string(reading),
          .values = giver ? Values{{"giver", *giver}} : Values{},
          .evidence = std::move(evidence),
-         .variant = giver                                    ? "of_one_rank"
-                    : again                                  ? "averaged_before"
-                    : late                                   ? "after_the_step"
-                    : to_one                                 ? "to_one_rank"
-                    : local && talks_in_training()           ? "exchanged"
-                    : reading == kOther && by_hand_ && t > 0 ? "later"
-                                                             : "",
+         .variant = giver                          ? "of_one_rank"
+                    : again                        ? "averaged_before"
+                    : late                         ? "after_the_step"
+                    : to_one                       ? "to_one_rank"
+                    : local && talks_in_training() ? "exchanged"
+                    : not_sent                     ? "not_sent"
+                    : later                        ? "later"
+                                                   : "",
          .blame = by_hand_ && (silent || to_one || giver)
                       ? std::vector<std::string>{"gradients_not_averaged.at_all"}
-                      : std::vector<std::string>{},
+                  : not_sent ? std::vector<std::string>{"gradients_wrong.not_sent"}
+                             : std::vector<std::string>{},
          .kind = silent && !late && !giver ? FindingKind::not_started : FindingKind::mistake,
          .deviation = deviation_of(*example, t)},
         t);

@@ -237,6 +237,14 @@ std::optional<SamplerRecord> padding_sampler(const RunContext& context, Split sp
   return padding;
 }
 
+bool deals_unevenly(const RunContext& context, Split split) {
+  const uint64_t world = context.world();
+  if (context.size_of(split) % world == 0) return false;
+  return std::ranges::any_of(samplers_for(context, 0, split), [&](const SamplerRecord* sampler) {
+    return sampler->num_replicas == world && sampler->pad == 0 && sampler->drop_last == 0;
+  });
+}
+
 bool any_after_shutdown(const RankSeen& rank, const std::vector<size_t>& events) {
   return rank.shutdown_event && !events.empty() && events.back() > *rank.shutdown_event;
 }

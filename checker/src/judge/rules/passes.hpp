@@ -53,6 +53,9 @@ struct SamplerProblem {
 std::optional<instrumentation::SamplerRecord> padding_sampler(const RunContext& context,
                                                               Split split);
 
+/// Whether a sampler of this split, of this world, gives some ranks more samples than others.
+bool deals_unevenly(const RunContext& context, Split split);
+
 /// The first problem of a split's samplers; nothing where no rank made one, or all are right.
 std::optional<SamplerProblem> sampler_problem(const RunContext& context, Split split);
 

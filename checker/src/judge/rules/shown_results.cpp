@@ -1,108 +1,17 @@
 // What plain programs show, held against what it must be. It is computed here: the numbers of all
 // ranks follow from the run's seed.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "instrumentation/numbers.hpp"
 #include "judge/collectives.hpp"
 #include "judge/rules/mixture.hpp"
+#include "judge/rules/result_kinds.hpp"
 #include "judge/rules/rules.hpp"
-#include "support/error.hpp"
-#include "support/text.hpp"
 
 namespace checker::rules {
 
 namespace {
-
-// The numbers of a world, for one of its ranks.
-struct Given {
-  RankPlace place;
-  std::vector<Numbers> all;  ///< by rank
-
-  size_t world() const { return all.size(); }
-  const Numbers& own() const { return all[place.rank]; }
-};
-
-template <class Combine>
-Numbers combined(const Given& given, Combine combine) {
-  auto result = given.all.front();
-  for (size_t rank = 1; rank < given.world(); ++rank) {
-    for (size_t i = 0; i < result.size(); ++i) result[i] = combine(result[i], given.all[rank][i]);
-  }
-  return result;
-}
-
-Numbers sum(const Given& given) { return combined(given, std::plus<>()); }
-
-Numbers mean(const Given& given) {
-  auto result = sum(given);
-  for (auto& number : result) number /= static_cast<double>(given.world());
-  return result;
-}
-
-Numbers largest(const Given& given) {
-  return combined(given, [](double a, double b) { return std::max(a, b); });
-}
-
-Numbers stacked(const Given& given) {
-  Numbers result;
-  for (const auto& numbers : given.all) result.insert(result.end(), numbers.begin(), numbers.end());
-  return result;
-}
-
-Numbers part_of(const Numbers& numbers, size_t part, size_t parts) {
-  const auto size = static_cast<std::ptrdiff_t>(numbers.size() / parts);
-  const auto begin = numbers.begin() + size * static_cast<std::ptrdiff_t>(part);
-  return {begin, begin + size};
-}
-
-Numbers part_of(const Given& given, const Numbers& numbers) {
-  return part_of(numbers, given.place.rank, given.world());
-}
-
-Numbers one(size_t number) { return {static_cast<double>(number)}; }
-
-// What a result may be. The checker names it by the phrase where something else was expected.
-struct ResultKind {
-  std::string_view name;
-  const char* phrase;
-  Numbers (*of)(const Given& given);
-};
-
-const std::array<ResultKind, 14> kKinds{{
-    {"own", "result.own", [](const Given& given) { return given.own(); }},
-    {"sum", "result.sum", sum},
-    {"mean", "result.mean", mean},
-    {"largest", "result.largest", largest},
-    {"stacked", "result.stacked", stacked},
-    {"of_rank_0", "result.of_rank_0", [](const Given& given) { return given.all.front(); }},
-    {"of_the_left", "result.of_the_left",
-     [](const Given& given) {
-       return given.all[(given.place.rank + given.world() - 1) % given.world()];
-     }},
-    {"of_the_right", "result.of_the_right",
-     [](const Given& given) { return given.all[(given.place.rank + 1) % given.world()]; }},
-    {"part_of_sum", "result.part_of_sum",
-     [](const Given& given) { return part_of(given, sum(given)); }},
-    {"part_of_mean", "result.part_of_mean",
-     [](const Given& given) { return part_of(given, mean(given)); }},
-    {"own_part", "result.own_part", [](const Given& given) { return part_of(given, given.own()); }},
-    {"rank", "result.rank", [](const Given& given) { return one(given.place.rank); }},
-    {"local_rank", "result.local_rank",
-     [](const Given& given) { return one(given.place.local_rank); }},
-    {"world_size", "result.world_size", [](const Given& given) { return one(given.world()); }},
-}};
-
-const ResultKind& kind_named(const ExpectedResult& result) {
-  std::vector<std::string> known;
-  for (const auto& kind : kKinds) {
-    if (kind.name == result.is) return kind;
-    known.emplace_back(kind.name);
-  }
-  throw Error("chapter.yaml: the result " + result.name + " is no " + result.is +
-              did_you_mean(result.is, known));
-}
 
 std::string in_words(const Numbers& numbers) {
   constexpr size_t kMostShown = 12;
@@ -139,12 +48,14 @@ class Results {
   void judge(const ExpectedResult& result, Symptoms& symptoms) const {
     std::vector<size_t> missing, different;
     std::vector<EvidenceLine> lines;
+    bool left_before = false;
     for (const auto& rank : context_.run().ranks) {
       if (result.on_rank_0 && rank.place.rank != 0) continue;
       const auto* seen = shown(rank, result.name);
       if (!seen) missing.push_back(rank.place.rank);
       if (!seen || is_right(result, rank, *seen)) continue;
       different.push_back(rank.place.rank);
+      left_before = left_before || (rank.shutdown_event && *rank.shutdown_event < seen->event);
       lines.push_back(line(result, rank, *seen));
       if (lines.size() == 1) add_wrong_parts(result, rank, *seen, lines);
       if (const auto* call = not_awaited(rank)) {
@@ -159,14 +70,23 @@ class Results {
     }
     if (different.empty()) return;
     values["ranks"] = ranks_value(different);
+    auto variant = left_before ? "left_before" : variant_of(lines.front());
     symptoms.push_back({.id = "result_differs",
                         .values = values,
                         .evidence = std::move(lines),
-                        .variant = context_.step.label()});
+                        .variant = std::move(variant)});
   }
 
  private:
   Given given(const RankSeen& rank) const { return {rank.place, all_}; }
+
+  // Where all numbers are wrong in one way, that is said; elsewhere what the exercise is about.
+  std::string variant_of(const EvidenceLine& first) const {
+    if (first.name == "shows_shape" || first.name == "shows_others") return "shape";
+    if (first.name == "shows_reordered") return "order";
+    if (first.name == "shows_other_places") return "places";
+    return context_.step.label();
+  }
 
   // A row for each rank, where the numbers of all are asked for; elsewhere the layout is free.
   std::vector<int64_t> shape_of(const ExpectedResult& result) const {
@@ -210,6 +130,10 @@ class Results {
       return {"shows_multiple", values};
     }
     if (reordered(got, expected, context_.plan.tolerance)) return {"shows_reordered", values};
+    if (const auto places = other_places(result, rank, got)) {
+      values["places"] = *places;
+      return {"shows_other_places", values};
+    }
     if (got.size() == all_.front().size()) {
       if (const auto made_of = mixture(got, all_, context_.plan.tolerance)) {
         values["made_of"] = *made_of;
@@ -223,7 +147,7 @@ class Results {
   const ResultKind* known(const ExpectedResult& result, const RankSeen& rank,
                           const Numbers& got) const {
     const ResultKind* found = nullptr;
-    for (const auto& kind : kKinds) {
+    for (const auto& kind : result_kinds()) {
       if (kind.name == result.is || !equal(got, kind.of(given(rank)), context_.plan.tolerance)) {
         continue;
       }
@@ -232,6 +156,21 @@ class Results {
       found = &kind;
     }
     return found;
+  }
+
+  // Where among all sums those stand that a rank shows as its part: "2, 5, 8".
+  std::optional<std::string> other_places(const ExpectedResult& result, const RankSeen& rank,
+                                          const Numbers& got) const {
+    if (result.is != "part_of_sum") return std::nullopt;
+    const auto all = sum_of(given(rank));
+    std::string places;
+    for (const double number : got) {
+      const auto found = std::ranges::find_if(
+          all, [&](double sum) { return equal({sum}, {number}, context_.plan.tolerance); });
+      if (found == all.end()) return std::nullopt;
+      places += (places.empty() ? "" : ", ") + std::to_string(found - all.begin());
+    }
+    return places;
   }
 
   // Of numbers in as many parts as there are ranks: what the wrong ones are made of.

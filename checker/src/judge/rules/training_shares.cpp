@@ -166,7 +166,9 @@ class TrainingShares : public Shares {
   bool uneven(const std::vector<const Pass*>& passes, const std::vector<EvidenceLine>& evidence) {
     for (const auto* pass : passes) {
       if (pass->batches.size() == passes[0]->batches.size()) continue;
-      add({.id = "uneven_steps", .evidence = evidence, .blame = {loop_or("uneven_steps")}});
+      const bool by_sampler = deals_unevenly(context_, split_);
+      const auto blame = by_sampler ? "uneven_steps" : loop_or("uneven_steps");
+      add({.id = "uneven_steps", .evidence = evidence, .blame = {blame}});
       return true;
     }
     return false;

@@ -6,6 +6,7 @@
 #include "judge/collectives.hpp"
 #include "judge/departure.hpp"
 #include "judge/phases.hpp"
+#include "judge/rules/gradient_crash.hpp"
 #include "judge/rules/gradient_messages.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/rules.hpp"
@@ -191,9 +192,22 @@ class Trouble {
                       : gone ? "rank_left_early"
                              : "ranks_wait_for_each_other",
                       std::move(evidence));
+      const bool plain = context_.step.kind == ProgramKind::plain;
+      if (plain && any && gone) add_not_awaited(symptom);
     }
     symptom.where = where();
     return symptom;
+  }
+
+  // What a rank that has ended may have taken with it.
+  void add_not_awaited(Symptom& symptom) const {
+    for (const auto& rank : run_.ranks) {
+      const auto* call = rank.left_regularly ? not_awaited(rank) : nullptr;
+      if (!call) continue;
+      symptom.variant = "not_awaited";
+      symptom.evidence.push_back(seen_call(context_, "not_awaited", rank.place.rank, *call));
+      return;
+    }
   }
 
   Symptom died(size_t rank) const {
@@ -222,8 +236,33 @@ class Trouble {
       symptom.id = "work_after_leaving";
       symptom.variant = "died";
       symptom.blame = {"work_after_leaving"};
+    } else if (!mismatch && context_.expects("HOOKS")) {
+      add_messages(seen, symptom);
     }
     return symptom;
+  }
+
+  // Where the program sends gradients by itself: what became of the messages of the step.
+  static void add_messages(const RankSeen& rank, Symptom& symptom) {
+    using Cause = GradientCrash::Cause;
+    // A call through an object that is gone may also end where there is no code.
+    const bool memory = died_of_memory(rank) || rank.result.exit.signal == SIGILL;
+    const auto crash = gradient_crash(rank, memory);
+    if (!crash || crash->cause == Cause::other_behind) return;
+    if (crash->cause == Cause::other_in_backward) {
+      symptom.evidence.push_back({"in_a_hook", {}});
+      return;
+    }
+    symptom.id = "dies_with_gradients";
+    const bool counted_on = crash->cause == Cause::no_message && crash->sent_more;
+    symptom.variant = crash->cause == Cause::gradient_not_there   ? "not_there"
+                      : crash->cause == Cause::memory_in_backward ? "memory"
+                      : crash->cause == Cause::nothing_missing    ? "all_sent"
+                      : counted_on                                ? "later"
+                                                                  : "";
+    if (crash->cause != Cause::nothing_missing) symptom.blame = {"dies_with_gradients"};
+    symptom.evidence.push_back(
+        {"sent", {{"step", crash->step}, {"sent", crash->sent}, {"all", crash->all}}});
   }
 
   const RunContext& context_;
