@@ -183,12 +183,23 @@ void expect_endured(const endure::Outcome& outcome, size_t trials) {
   EXPECT_EQ(outcome.right, trials) << join(outcome.wrong, "\n");
 }
 
+fs::path sharded() { return solution(7).parent_path() / "sharded_trainer"; }
+
 TEST(Endurance, KilledRunsAreResumedBitForBit) {
   expect_endured(endure::kill_ranks({.program = solution(7), .count = 2, .seed = 1}), 2);
 }
 
 TEST(Endurance, DamagedCheckpointsAreNoticedAndNamed) {
   expect_endured(endure::damage_checkpoints({.program = solution(7), .count = 12, .seed = 2}), 12);
+}
+
+// The same where each rank saves a share of the model.
+TEST(Endurance, KilledRunsOfAShardedModelAreResumedBitForBit) {
+  expect_endured(endure::kill_ranks({.program = sharded(), .count = 2, .seed = 3}), 2);
+}
+
+TEST(Endurance, DamagedSharesAreNoticedAndNamed) {
+  expect_endured(endure::damage_checkpoints({.program = sharded(), .count = 12, .seed = 4}), 12);
 }
 
 }  // namespace

@@ -80,6 +80,27 @@ TEST(MonitorRules, RepeatsOfAGraphHaveNoPhases) {
   EXPECT_THAT(first_of(eager), HasSubstr("--fast turns most steps into one CUDA graph"));
 }
 
+// Loader workers help little where each epoch is two steps long.
+TEST(MonitorRules, WaitsForTheFirstBatchOfShortEpochs) {
+  const auto with_epochs_of = [](size_t steps_an_epoch) {
+    auto run = healthy_run({.ranks = 1});
+    for (size_t i = 0; i < run.ranks[0].steps.size(); i += steps_an_epoch) {
+      auto& step = run.ranks[0].steps[i];
+      step.phases[0] += 0.06F;
+      step.phases[2] -= 0.06F;
+      if (i > 0)
+        run.ranks[0].spans.push_back({step.begin - 0.001, step.begin, 0, Phase::evaluation});
+    }
+    return run;
+  };
+  EXPECT_THAT(first_of(with_epochs_of(2)),
+              AllOf(HasSubstr("wait 35 % of a step, mostly for the first batch of an epoch"),
+                    HasSubstr("An epoch has 2 steps")));
+  auto slow = with_epochs_of(20);
+  move_time(slow.ranks[0], 1, 0, 0.025);
+  EXPECT_THAT(first_of(slow), HasSubstr("loader workers"));
+}
+
 TEST(MonitorRules, WaitsForData) {
   auto run = healthy_run({.ranks = 1});
   move_time(run.ranks[0], 1, 0, 0.025);

@@ -6,12 +6,14 @@
 #include "course/programs.hpp"
 #include "judge/compile.hpp"
 #include "judge/job_check.hpp"
+#include "judge/not_checked.hpp"
 #include "judge/submission.hpp"
 #include "judge/trainer_check.hpp"
 #include "judge/verdicts.hpp"
 #include "judge/worlds.hpp"
 #include "plan/plan.hpp"
 #include "process/build.hpp"
+#include "process/gpus.hpp"
 #include "process/task_module.hpp"
 #include "support/error.hpp"
 #include "support/files.hpp"
@@ -249,7 +251,8 @@ class Check {
   Plan plan_in(const fs::path& folder, size_t number, uint64_t seed) {
     const bool on_gpus = options_.device != "cpu" && !step_.is_beside();
     const auto& conditions = step_.conditions.at(number);
-    auto worlds = worlds_for(conditions, options_.worlds, on_gpus);
+    auto worlds = worlds_for(conditions, options_.worlds,
+                             on_gpus ? std::optional(gpus_here()) : std::nullopt);
     report_.not_checked = std::move(worlds.not_checked);
     if (step_.kind == ProgramKind::plain) return plain_plan(step_, worlds.shapes, seed);
     PlanRequest request{

@@ -1,9 +1,8 @@
 #include "judge/worlds.hpp"
 
 #include <algorithm>
+#include <functional>
 
-#include "judge/run_context.hpp"
-#include "process/gpus.hpp"
 #include "support/error.hpp"
 
 namespace checker {
@@ -28,43 +27,54 @@ std::vector<WorldShape> asked_for(const Conditions& conditions, const std::vecto
   return all;
 }
 
+// Ranks need a GPU each, and all of those are on one node.
+void fit(std::vector<WorldShape>& shapes, size_t gpus) {
+  for (auto& world : shapes) {
+    // A mesh keeps its size. Any other world only need be large: two ranks hide what three show.
+    if (world.mesh.empty()) world.nodes.resize(std::min(world.size(), gpus));
+    std::ranges::fill(world.nodes, 0U);
+    world.continued.assign(std::min(world.continued.size(), gpus), 0);
+  }
+}
+
+// The worlds of a plan, without those that became equal.
+void drop_repeated(std::vector<WorldShape>& shapes) {
+  std::vector<WorldShape> kept;
+  for (auto& shape : shapes) {
+    const bool known = std::ranges::any_of(kept, [&](const WorldShape& other) {
+      return other.nodes == shape.nodes && other.mesh == shape.mesh &&
+             other.continued == shape.continued;
+    });
+    if (!known) kept.push_back(std::move(shape));
+  }
+  shapes = std::move(kept);
+}
+
+std::string too_large(size_t size, size_t gpus) {
+  return "world size " + std::to_string(size) + ": there " +
+         (gpus == 1 ? "is 1 GPU" : "are " + std::to_string(gpus) + " GPUs") + " here";
+}
+
 }  // namespace
 
-Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes, bool on_gpus) {
+Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes,
+                  std::optional<size_t> gpus) {
   Worlds worlds{.shapes = asked_for(conditions, sizes), .not_checked = {}};
-  if (!on_gpus) return worlds;
-  const size_t gpus = gpus_here();
-  std::erase_if(worlds.shapes, [&](WorldShape& world) {
-    const auto size = world.size();
-    world.nodes.assign(size, 0);
-    world.continued.assign(std::min(world.continued.size(), gpus), 0);
-    if (size <= gpus) return false;
-    worlds.not_checked.push_back(
-        "world size " + std::to_string(size) + ": there " +
-        (gpus == 1 ? "is 1 GPU" : "are " + std::to_string(gpus) + " GPUs") + " here");
-    return true;
-  });
+  if (!gpus) return worlds;
+  for (const auto& world : worlds.shapes) {
+    if (world.size() > *gpus) worlds.not_checked.push_back(too_large(world.size(), *gpus));
+  }
+  // A size that somebody asked for is not replaced by another.
+  const auto stays = [&](const WorldShape& world) {
+    return world.size() <= *gpus || (sizes.empty() && world.mesh.empty() && *gpus > 0);
+  };
+  std::erase_if(worlds.shapes, std::not_fn(stays));
+  fit(worlds.shapes, *gpus);
+  drop_repeated(worlds.shapes);
   if (worlds.shapes.empty()) {
     throw Error("--device cuda: no usable GPU here. Fix: --device cpu");
   }
   return worlds;
-}
-
-std::vector<std::string> not_checked_on(const std::string& device, const Course& course,
-                                        const Step& step) {
-  if (step.is_beside()) return {};  // an exercise runs on CPUs, wherever it runs
-  if (device != "cpu") return {"several nodes: here each local rank equals its rank"};
-  std::vector<std::string> lines{"GPUs and NCCL: this check ran on CPUs, over Gloo"};
-  // The run is told what setup() would choose by itself on CPUs.
-  const auto sets_up = [&](int todo) {
-    const auto& features = course.todos.at(todo).features;
-    return std::ranges::find(features, feature::setup) != features.end();
-  };
-  if (std::ranges::any_of(step.todos, sets_up)) {
-    lines.emplace_back(
-        "other values of --device and --backend: a setup() with these two typed in passes here");
-  }
-  return lines;
 }
 
 }  // namespace checker

@@ -1,5 +1,6 @@
 #pragma once
 /// Chooses the worlds in which a program is judged.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,10 @@ struct Worlds {
 };
 
 /// sizes: as asked for; empty: those of the conditions, which also say which worlds pretend several
-/// nodes or form a mesh. On GPUs each rank needs one of its own, and all are on this node. Throws
-/// Error where no world can be tried.
-Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes, bool on_gpus);
-
-/// What no check of the step on this device can tell.
-std::vector<std::string> not_checked_on(const std::string& device, const Course& course,
-                                        const Step& step);
+/// nodes or form a mesh. gpus: how many this node has, nothing for a check on CPUs. On GPUs each
+/// rank needs one of its own, and all are on this node: a world of the conditions that is too large
+/// gets as many ranks as there are GPUs. Throws Error where no world can be tried.
+Worlds worlds_for(const Conditions& conditions, const std::vector<int>& sizes,
+                  std::optional<size_t> gpus);
 
 }  // namespace checker

@@ -17,7 +17,7 @@ using Sentences = std::vector<Sentence>;
 constexpr double kIdle = 0.05, kShortOfWork = 0.6;
 // Shares of a step, or of the run, that are worth a word.
 constexpr double kData = 0.1, kWaiting = 0.2, kOptimizer = 0.3;
-constexpr double kEvaluation = 0.3, kCheckpoints = 0.1, kStart = 0.3;
+constexpr double kEvaluation = 0.3, kCheckpoints = 0.1, kStart = 0.3, kMostly = 0.6;
 
 // The mean over the ranks that did steps.
 template <class Value>
@@ -70,13 +70,51 @@ void short_of_work(const Run& run, const Figures& figures, Sentences& say) {
                  0.9 * (1 - sum / used)});
 }
 
+// What the first batches of epochs have to do with the time that steps spend on data.
+struct FirstBatches {
+  double share = 0;           ///< of that time
+  size_t steps_an_epoch = 0;  ///< on average
+};
+
+// An evaluation ends an epoch.
+FirstBatches first_batches(const RankRecord& record) {
+  std::vector<double> evaluations;
+  for (const auto& span : record.spans) {
+    if (span.phase == Phase::evaluation) evaluations.push_back(span.begin);
+  }
+  std::ranges::sort(evaluations);
+  double first = 0, all = 0, before = -1;
+  size_t epochs = 0;
+  for (const auto& step : record.steps) {
+    const auto evaluation = std::ranges::lower_bound(evaluations, before);
+    const bool begins = evaluation != evaluations.end() && *evaluation < step.begin;
+    all += step.phases[0];
+    if (before < 0 || begins) {
+      first += step.phases[0];
+      ++epochs;
+    }
+    before = step.begin;
+  }
+  if (all <= 0) return {};
+  return {first / all, record.steps.size() / epochs};
+}
+
 void data(const Run& run, const Figures& figures, Sentences& say) {
   const double share = mean_of(figures, [](const auto& rank) { return rank.shares[0]; });
   if (share < kData) return;
+  const auto what = std::string("The loader makes the ") + (run.on_gpus() ? "GPU" : "rank") +
+                    " wait " + shown_share(share) + " of a step";
+  const auto first = first_batches(run.ranks.front());
+  if (first.share > kMostly) {
+    say.push_back({"waits_for_data", what + ", mostly for the first batch of an epoch.",
+                   "An epoch has " + count_of(first.steps_an_epoch, "step") +
+                       ". Nothing is fetched ahead while the ranks evaluate. In a longer epoch, or "
+                       "with smaller batches, this matters less.",
+                   share});
+    return;
+  }
   say.push_back(
-      {"waits_for_data",
-       std::string("The loader makes the ") + (run.on_gpus() ? "GPU" : "rank") + " wait " +
-           shown_share(share) + " of a step.",
+      {"waits_for_data", what + ".",
        "Use loader workers (DataLoaderOptions::workers), and keep the data on a fast disk.",
        share});
 }

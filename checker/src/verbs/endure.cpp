@@ -55,7 +55,9 @@ int run_endure(const Project& project, const Arguments& arguments) {
       "seed", "Seed for what happens when", cxxopts::value<uint64_t>()->default_value("1"), "N")(
       "device",
       "Device of the killed runs: cpu (three ranks over Gloo) or cuda (a rank per GPU over NCCL)",
-      cxxopts::value<std::string>()->default_value("cpu"), "D")("no-build", "Build nothing");
+      cxxopts::value<std::string>()->default_value("cpu"),
+      "D")("program", "Kill and damage this trainer instead of step 07's solution",
+           cxxopts::value<std::string>(), "FILE")("no-build", "Build nothing");
   const auto parsed = parse(
       options, "[--kills N] [--damages N] [--chaos N]",
       "It takes about an hour and a half on two cores. A number of 0 skips that part.", arguments);
@@ -66,8 +68,13 @@ int run_endure(const Project& project, const Arguments& arguments) {
     throw Error("--device cuda: no usable GPU here. Fix: --device cpu");
   }
   const auto course = load_course(project.chapters());
-  const auto program = find_program(project, first_step_with(course, endure::kResumes), true);
-  if (!parsed->count("no-build")) {
+  auto program = find_program(project, first_step_with(course, endure::kResumes), true);
+  if (parsed->count("program")) {
+    program.file = std::filesystem::absolute((*parsed)["program"].as<std::string>());
+    if (!std::filesystem::exists(program.file)) {
+      throw UsageError("--program: " + program.file.string() + " does not exist.");
+    }
+  } else if (!parsed->count("no-build")) {
     build_targets(project, {&program.target, 1}, "building " + program.target);
   }
   const auto with = [&](const char* name) {

@@ -6,7 +6,7 @@
 
 #include "course/course.hpp"
 #include "judge/rules/mixture.hpp"
-#include "process/ranks.hpp"
+#include "process/trainer.hpp"
 
 namespace checker::rules {
 
