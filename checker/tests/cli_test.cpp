@@ -90,6 +90,10 @@ TEST_F(CliTest, WrongCommandLinesAreExplained) {
   EXPECT_THAT(checker({"run", "02", "--world", "0"}).text, HasSubstr("between 1 and 64"));
   EXPECT_THAT(checker({"run", "02", "--world", "two"}).text,
               HasSubstr("See ./workbook run --help"));
+  EXPECT_THAT(checker({"run", "02", "--worlds", "2"}).text,
+              HasSubstr("\"worlds\" does not exist. Did you mean 'world'?"));
+  EXPECT_THAT(checker({"hint", "two"}).text, HasSubstr("\"two\" is not a TODO."));
+  EXPECT_THAT(checker({"watch", "--once"}).text, HasSubstr("./workbook check does that."));
   EXPECT_THAT(checker({"list", "--frob"}).text, HasSubstr("\"frob\" does not exist"));
 }
 

@@ -104,7 +104,7 @@ TEST(ReportLines, ColoursOnATerminalThatWantsThem) {
   ::unsetenv("NO_COLOR");
 }
 
-TEST(ReportLines, TheCompilersWarningsStandBelowAMistake) {
+TEST(ReportLines, TheCompilersWarningsStandBelowWhatIsJudged) {
   auto report = sampler_report();
   report.warnings = {{"ddp.hpp:1:2", "unused 'a'"},
                      {"ddp.hpp:2:2", "unused 'b'"},
@@ -120,7 +120,12 @@ TEST(ReportLines, TheCompilersWarningsStandBelowAMistake) {
 )"));
   report = testing::report(course(), "04", {testing::verdict(8, State::done)});
   report.warnings = {{"ddp.hpp:1:2", "unused 'a'"}};
-  EXPECT_THAT(text_of(report_lines(report, course(), {.width = 100})), Not(HasSubstr("warns")));
+  EXPECT_THAT(text_of(report_lines(report, course(), {.width = 100})),
+              HasSubstr("\n  The compiler warns:\n    ddp.hpp:1:2  unused 'a'\n"));
+  report = testing::report(course(), "04", {testing::verdict(8, State::open)});
+  report.warnings = {{"ddp.hpp:1:2", "unused 'a'"}};
+  EXPECT_THAT(text_of(report_lines(report, course(), {.width = 100})), Not(HasSubstr("warns")))
+      << "what is left to do leaves names without a use";
 }
 
 TEST(ReportLines, ACompileErrorStandsAlone) {

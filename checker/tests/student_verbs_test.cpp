@@ -80,6 +80,11 @@ TEST_F(StudentVerbs, CheckKnowsStepsAndTodosApart) {
   EXPECT_EQ(asked_.back(), "03");
 }
 
+TEST_F(StudentVerbs, CheckTakesSeveralSteps) {
+  check({"c1", "02", "C2", "c1"});
+  EXPECT_THAT(asked_, ElementsAre("C1", "02", "C2"));
+}
+
 TEST_F(StudentVerbs, CheckRefusesWhatItDoesNotKnow) {
   const auto error = [&](const Arguments& words) {
     return testing::error_of([&] { check(words); });
@@ -88,7 +93,8 @@ TEST_F(StudentVerbs, CheckRefusesWhatItDoesNotKnow) {
             "There is no TODO 99. They are TODO 1 to 25, 39 to 44 and C1 to C11.");
   EXPECT_THAT(error({"TODO"}), HasSubstr("There is no TODO without a number"));
   EXPECT_THAT(error({"99"}), HasSubstr("Unknown step: 99."));
-  EXPECT_THAT(error({"02", "03"}), HasSubstr("\"03\" is an extra argument"));
+  EXPECT_THAT(error({"10"}), HasSubstr("Step 10 is still to come. The steps are 01_serial"));
+  EXPECT_THAT(error({"02", "tow"}), HasSubstr("Unknown step: tow."));
   EXPECT_THAT(error({"02", "--device", "tpu"}), HasSubstr("cpu or cuda"));
   EXPECT_THAT(error({"02", "--world", "0"}), HasSubstr("between 1 and 64"));
   EXPECT_THROW(check({"99"}), UsageError);

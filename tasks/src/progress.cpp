@@ -54,8 +54,8 @@ void Progress::say_the_plan(int64_t batch_size) const {
   if (bar_says_it || distributed_utils::get_rank() != 0 || instrumentation::recording::enabled())
     return;
   // A trainer that does not share the data takes more steps, so nothing is said of its loop.
-  fmt::print(stderr, "{} {}, batches of {} each: {} steps per epoch's worth of data\n", world_size_,
-             world_size_ == 1 ? "rank" : "ranks", batch_size, steps_per_epoch_);
+  fmt::print(stderr, "{} {}, batches of {} each: {} steps for one pass over the data\n",
+             world_size_, world_size_ == 1 ? "rank" : "ranks", batch_size, steps_per_epoch_);
   std::fflush(stderr);
 }
 

@@ -69,7 +69,7 @@ TEST(Progress, SaysOnlyThePlanWhereStderrIsNoTerminal) {
     for (int step = 0; step < 100; ++step) progress.step({torch::tensor(8.0), 4});
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "1 rank, batches of 1 each: 100 steps per epoch's worth of data\n");
+            "1 rank, batches of 1 each: 100 steps for one pass over the data\n");
 }
 
 const BarState half_done{.step = 50,

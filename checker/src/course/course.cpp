@@ -26,6 +26,15 @@ const Step& Course::step(std::string_view name) const {
   }
   std::vector<std::string> names;
   for (const auto& candidate : steps) names.push_back(candidate.name);
+  // Numbers are fixed before all steps are there.
+  const bool number = padded.size() == 2 && padded.find_first_not_of("0123456789") == padded.npos;
+  const bool later_ones = std::ranges::any_of(steps, [&](const Step& candidate) {
+    return !candidate.is_beside() && candidate.label() > padded;
+  });
+  if (number && padded != "00" && later_ones) {
+    throw UsageError("Step " + padded + " is still to come. The steps are " + join(names, ", ") +
+                     ".");
+  }
   throw UsageError("Unknown step: " + std::string(name) + ". The steps are " + join(names, ", ") +
                    ".");
 }

@@ -39,8 +39,10 @@ std::vector<std::string> compile_error_lines(const CompileError& error, const Co
 // Only beside a mistake: they may name its cause.
 std::vector<std::string> warning_lines(const Report& report, const Look& look) {
   constexpr size_t most = 3;
-  if (!report.first_finding() || report.warnings.empty()) return {};
-  std::vector<std::string> lines{"", "  The compiler warns too:"};
+  // Of what is left to do a compiler warns as well: of names that are not used yet.
+  const bool found = report.first_finding() != nullptr;
+  if ((!found && !report.passed()) || report.warnings.empty()) return {};
+  std::vector<std::string> lines{"", found ? "  The compiler warns too:" : "  The compiler warns:"};
   const size_t count = std::min(most, report.warnings.size());
   for (size_t i = 0; i < count; ++i) {
     const auto& [where, message] = report.warnings[i];

@@ -86,6 +86,12 @@ class CheckCall {
       for (const auto& step : course_.steps) {
         if (!step.todos.empty() && !step.is_beside()) steps.push_back(&step);
       }
+    } else if (words.size() > 1 && !is_one_name(words)) {
+      for (const auto& word : words) {
+        for (const auto* step : chosen({word})) {
+          if (std::ranges::find(steps, step) == steps.end()) steps.push_back(step);
+        }
+      }
     } else if (steps = steps_of_named_chapter(course_, words); !steps.empty()) {
       std::erase_if(steps, [](const Step* step) { return step->todos.empty(); });
     } else {
@@ -175,7 +181,7 @@ class CheckCall {
 
 int check_with(const Project& project, const Arguments& arguments, const Judge& judge) {
   const auto parsed = parse(
-      check_command(), "[NN | TODO n | CHAPTER | all] [options]",
+      check_command(), "[NN ... | TODO n | CHAPTER | all] [options]",
       "Without a step, it checks the step with the first open TODO. \"05\" is a step. \"TODO 5\" "
       "is the\nstep with that TODO. \"C4\" is an exercise. The exit status is 0 if everything "
       "checked is done.\nWith --world the verdict is not saved, because it covers less.",

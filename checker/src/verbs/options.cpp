@@ -15,6 +15,21 @@ SplitArguments split_at_dashes(const Arguments& arguments) {
   return split;
 }
 
+namespace {
+
+// "world" for "worlds": the options' long names, those without a help line as well.
+std::string option_meant(const cxxopts::Options& options, const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& group : options.groups()) {
+    for (const auto& option : options.group_help(group).options) {
+      known.insert(known.end(), option.l.begin(), option.l.end());
+    }
+  }
+  return did_you_mean(name, known);
+}
+
+}  // namespace
+
 std::optional<cxxopts::ParseResult> parse(cxxopts::Options options, const std::string& usage,
                                           const std::string& remark, const Arguments& arguments) {
   options.custom_help(usage).positional_help("").set_width(terminal::width());
@@ -41,7 +56,11 @@ std::optional<cxxopts::ParseResult> parse(cxxopts::Options options, const std::s
     for (const auto* quote : {"\u2018", "\u2019"}) {
       what = replaced(std::move(what), quote, "\"");
     }
-    throw UsageError(what + ".");
+    const auto begin = what.find('"'), end = what.rfind('"');
+    if (what.ends_with("does not exist") && begin < end) {
+      what += option_meant(options, what.substr(begin + 1, end - begin - 1));
+    }
+    throw UsageError(what + (what.ends_with("?") ? "" : "."));
   }
 }
 

@@ -36,6 +36,13 @@ Named of_todo(const Course& course, const std::string& label) {
 
 }  // namespace
 
+bool is_one_name(const Arguments& words) {
+  auto first = words.front();
+  std::ranges::transform(first, first.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return words.size() == 1 || first == "todo" || first == "step";
+}
+
 Named named(const Course& course, const Arguments& words, Bare bare) {
   auto text = join(words, "");
   std::ranges::transform(text, text.begin(),
@@ -45,6 +52,12 @@ Named named(const Course& course, const Arguments& words, Bare bare) {
   if (words.size() > 1) throw UsageError("\"" + words[1] + "\" is an extra argument.");
   if (bare == Bare::todo && !text.starts_with('0') && todo_labelled(text)) {
     return of_todo(course, text);
+  }
+  const bool letters = text.find_first_of("0123456789") == text.npos;
+  const auto is_named = [&](const Step& step) { return step.name == words.front(); };
+  if (bare == Bare::todo && letters && std::ranges::none_of(course.steps, is_named)) {
+    throw UsageError("\"" + words.front() + "\" is not a TODO. They are TODO " +
+                     numbers_of(course) + ".");
   }
   const auto& step = course.step(words.front());
   const bool both = step.is_beside() && !step.todos.empty();

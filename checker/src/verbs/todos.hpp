@@ -16,6 +16,9 @@ struct Named {
 /// "05" and "03_sampler" a step; "c4" is both.
 enum class Bare { step, todo };
 
+/// Whether these words name one thing together, as "TODO 5" does, rather than one each.
+bool is_one_name(const Arguments& words);
+
 /// Throws UsageError for what the course lacks.
 Named named(const Course& course, const Arguments& words, Bare bare);
 

@@ -29,17 +29,26 @@ const Step& step_to_watch(const Project& project, const Course& course) {
   return course.step((last == course.todos.rend() ? *course.todos.rbegin() : *last).second.step);
 }
 
+std::optional<cxxopts::ParseResult> parse_watch(const cxxopts::Options& options,
+                                                const Arguments& arguments) try {
+  return parse(
+      options, "[NN | CHAPTER]",
+      "Without a step, it takes the step with the first open TODO. With a chapter, it takes "
+      "the\nfirst open step there. ./workbook watch collectives starts the exercises.",
+      arguments);
+} catch (const UsageError& error) {
+  const std::string what = error.what();
+  if (what.find("\"once\" does not exist") == what.npos) throw;
+  throw UsageError(what + " ./workbook check does that.");
+}
+
 }  // namespace
 
 int run_watch(const Project& project, const Arguments& arguments) {
   cxxopts::Options options("./workbook watch", "Checks a step every time you save it.\n");
   options.add_options("hidden")("step", "", cxxopts::value<std::vector<std::string>>());
   options.parse_positional({"step"});
-  const auto parsed =
-      parse(options, "[NN | CHAPTER]",
-            "Without a step, it takes the step with the first open TODO. With a chapter, it takes "
-            "the\nfirst open step there. ./workbook watch collectives starts the exercises.",
-            arguments);
+  const auto parsed = parse_watch(options, arguments);
   if (!parsed) return 0;
 
   const auto course = load_course(project.chapters());

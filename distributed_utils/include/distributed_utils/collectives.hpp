@@ -27,6 +27,9 @@ void reduce(const at::Tensor& tensor, int destination, ReduceOp op = ReduceOp::S
             const Group& group = {});
 [[nodiscard]] Work reduce_async(const at::Tensor& tensor, int destination,
                                 ReduceOp op = ReduceOp::SUM, const Group& group = {});
+/// An op would count as the destination that has its number.
+void reduce(const at::Tensor& tensor, ReduceOp::RedOpType op) = delete;
+Work reduce_async(const at::Tensor& tensor, ReduceOp::RedOpType op) = delete;
 
 /// Every rank's tensor becomes that of rank `source` (counted within the group), in place.
 void broadcast(const at::Tensor& tensor, int source, const Group& group = {});

@@ -36,6 +36,12 @@ double least_deviation(const std::vector<double>& values, double wanted) {
   return least;
 }
 
+// The first rank whose share alone has this mean; their number if none has.
+size_t rank_with_mean(double value, const std::vector<Totals>& ranks, double tolerance) {
+  const auto near = [&](double mean) { return deviation(value, mean) <= tolerance; };
+  return static_cast<size_t>(std::ranges::find_if(ranks, near, &Totals::mean) - ranks.begin());
+}
+
 // The line of evidence that says what a wrong value is, if it is one of the usual ones.
 std::string reading(double value, const std::vector<Totals>& ranks, size_t rank, double tolerance) {
   const auto near = [&](double got, double wanted) { return deviation(got, wanted) <= tolerance; };
@@ -55,7 +61,7 @@ std::string reading(double value, const std::vector<Totals>& ranks, size_t rank,
   if (near(value, all.sum / ranks[rank].count)) return "got_sum_by_own_count";
   if (near(value, ranks[rank].sum / all.count)) return "got_own_sum_by_count";
   if (near(value, all.mean() * world)) return "got_times_the_world";
-  return "got";
+  return rank_with_mean(value, ranks, tolerance) < ranks.size() ? "got_anothers_mean" : "got";
 }
 
 // Whether ranks issue collectives while they evaluate, as they do not before the TODO.
@@ -133,6 +139,8 @@ class Losses {
         if (used == size && seen_loss.name == "got_mean_of_what_was_used") seen_loss.name = "got";
         seen_loss.values["used"] = used;
         seen_loss.values["size"] = size;
+        seen_loss.values["other"] =
+            rank_with_mean(reported[place], totals, context_.loss_tolerance());
       }
       evidence_.push_back(std::move(seen_loss));
       if (!training && in_training_mode(seen, *passes[rank])) {

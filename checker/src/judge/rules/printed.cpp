@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <regex>
 
 namespace checker::rules {
 
@@ -58,6 +59,14 @@ bool may_be_one_of(const std::string& line, std::string_view word,
   const double value = std::strtod(line.c_str() + *place, nullptr);
   return std::ranges::any_of(losses,
                              [&](double loss) { return std::abs(value - loss) <= tolerance; });
+}
+
+std::optional<std::string> unformatted(const std::vector<std::string>& lines) {
+  // A number with its percent sign is none: "50%done".
+  static const std::regex conversion(R"((^|[^0-9%])%[0-9]*(\.[0-9]+)?l*[sdifge])");
+  const auto found = std::ranges::find_if(
+      lines, [](const std::string& line) { return std::regex_search(line, conversion); });
+  return found == lines.end() ? std::nullopt : std::optional(*found);
 }
 
 bool losses_are_in_doubt(const Symptoms& symptoms) {

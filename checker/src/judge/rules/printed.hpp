@@ -17,6 +17,9 @@ std::optional<double> number_after(const std::string& line, std::string_view wor
 bool may_be_one_of(const std::string& line, std::string_view word,
                    const std::vector<double>& losses);
 
+/// The first of these lines that holds what printf() would replace, as "%s" or "%.3f".
+std::optional<std::string> unformatted(const std::vector<std::string>& lines);
+
 /// Every number in some lines of text.
 std::vector<double> numbers_in(const std::vector<std::string>& lines);
 

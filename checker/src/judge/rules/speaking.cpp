@@ -59,6 +59,12 @@ bool best_is_saved(const RunContext& context) {
 
 Symptom not_all_printed(const RunContext& context, const std::vector<Loss>& missing) {
   const auto& first = missing.front();
+  if (const auto raw = unformatted(context.run().ranks[0].output)) {
+    return {.id = "not_all_printed",
+            .values = context.values(),
+            .evidence = {{"printed_as_it_is", {{"line", raw->substr(0, 70)}}}},
+            .variant = "unformatted"};
+  }
   const auto line = missing.size() == 1 ? line_about(context, first) : "";
   const auto named = first.name + ", " + digits(first.value);
   if (line.empty()) {
