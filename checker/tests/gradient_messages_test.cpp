@@ -239,6 +239,11 @@ TEST(GradientCrash, ComesBetweenBackwardAndTheStep) {
   EXPECT_FALSE(crash_of("(p4p)4s", "bad optional access")) << "it has stepped";
 }
 
+TEST(GradientMessages, AreNotTheBroadcastsBeforeTheTraining) {
+  EXPECT_EQ(broadcasts_before_training(Rank(CollectiveKind::broadcast).that("34(p)s")), 2U);
+  EXPECT_EQ(broadcasts_before_training(rank_that("34(p)s")), 0U) << "all_reduce";
+}
+
 TEST(GradientMessages, AreToldFromOnesBeforeTheTraining) {
   checker::Run run;
   run.ranks.push_back(rank_that("34(p)s"));

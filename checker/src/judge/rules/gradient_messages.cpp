@@ -200,6 +200,15 @@ bool sends_before_training(const Run& run) {
   });
 }
 
+size_t broadcasts_before_training(const RankSeen& rank) {
+  const size_t end = rank.phases.empty() ? SIZE_MAX : rank.phases.front().event;
+  return static_cast<size_t>(
+      std::ranges::count_if(rank.collectives, [&](const CollectiveSeen& collective) {
+        return collective.event < end &&
+               static_cast<CollectiveKind>(collective.call.op_type) == CollectiveKind::broadcast;
+      }));
+}
+
 bool sends_after_steps(const Run& run) {
   return std::ranges::any_of(run.ranks, [](const RankSeen& rank) {
     const uint64_t model = elements_of_model(rank);

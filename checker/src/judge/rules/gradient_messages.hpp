@@ -53,6 +53,8 @@ std::optional<size_t> giver_of_gradients(const Run& run, const ExpectedWorld& tr
 uint64_t elements_of_model(const RankSeen& rank);
 /// Whether any rank sends more than a number before its first batch, weights for example.
 bool sends_before_training(const Run& run);
+/// How many broadcasts a rank calls before its first batch.
+size_t broadcasts_before_training(const RankSeen& rank);
 /// Whether a rank sends about as much as a model between an optimizer's step and what it computes
 /// next: weights, for example.
 bool sends_after_steps(const Run& run);

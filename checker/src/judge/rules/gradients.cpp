@@ -58,8 +58,15 @@ class Gradients {
     // They drift apart because ranks step with different rates, which is another rule's.
     if (t > 0 && !rates_are_judged_ && rates_differ_before(t)) return true;
     const bool as_made = t == 0 && by_hand_ && !sends_before_training(context_.run());
+    std::vector<EvidenceLine> evidence{{"apart", {{"ranks", ranks_value(ranks)}}}};
+    if (t == 0 && by_hand_) {
+      const auto& giver = context_.run().ranks.front();
+      evidence.push_back(
+          {"broadcasts",
+           {{"sent", broadcasts_before_training(giver)}, {"tensors", giver.model.size()}}});
+    }
     add({.id = t == 0 ? "different_start" : "parameters_drift_apart",
-         .evidence = {{"apart", {{"ranks", ranks_value(ranks)}}}},
+         .evidence = std::move(evidence),
          .kind = as_made ? FindingKind::not_started : FindingKind::mistake,
          .deviation = worst},
         t);
