@@ -109,6 +109,17 @@ TEST(CompileErrors, AreReadWithTheLineThatTheyAreAbout) {
   EXPECT_THAT(say("f(true,.shuffle = true);\n"), HasSubstr("stand in braces"));
 }
 
+// The trainer's file is another one, so no file of compile_errors/ can hold it.
+TEST(CompileErrors, OfACapturedBucketAreExplained) {
+  for (const auto* message : {"read-only variable is not assignable",
+                              "increment of member 'Bucket::ready' in read-only object"}) {
+    CompileError error{"ddp.hpp:1:7", message, ""};
+    explain(error, course(), course().step("08"), "if (++bucket.ready == size) average(bucket);\n");
+    EXPECT_THAT(error.what, HasSubstr("keeps a copy, which is const")) << message;
+    EXPECT_THAT(error.fix, HasSubstr("[this, &bucket]"));
+  }
+}
+
 TEST(CompileErrors, InGccsOwnQuotationMarksAreKnown) {
   CompileError error{"train.cpp:1:1", "\u2018rank\u2019 was not declared in this scope", ""};
   explain(error, course(), course().step("05"), "rank;\n");
