@@ -60,13 +60,13 @@ const std::array<ResultKind, 14> kKinds{{
     {"mean", "result.mean", mean},
     {"largest", "result.largest", largest},
     {"stacked", "result.stacked", stacked},
-    {"of_rank_0", "result.of_rank_0", [](const Given& given) { return given.all.front(); }},
     {"of_the_left", "result.of_the_left",
      [](const Given& given) {
        return given.all[(given.place.rank + given.world() - 1) % given.world()];
      }},
     {"of_the_right", "result.of_the_right",
      [](const Given& given) { return given.all[(given.place.rank + 1) % given.world()]; }},
+    {"of_rank_0", "result.of_rank_0", [](const Given& given) { return given.all.front(); }},
     {"part_of_sum", "result.part_of_sum",
      [](const Given& given) { return own_part_of(given, sum_of(given)); }},
     {"part_of_mean", "result.part_of_mean",

@@ -28,6 +28,12 @@ std::string sizes_in_words(const std::vector<int64_t>& sizes) {
   return "[" + words + "]";
 }
 
+// Ranks have neighbours where an exercise speaks of them; elsewhere they are called by their
+// numbers.
+bool names_neighbours(std::string_view kind) {
+  return kind == "of_the_left" || kind == "of_the_right";
+}
+
 // What a rank showed last under a name; null: nothing.
 const ResultSeen* shown(const RankSeen& rank, const std::string& name) {
   const auto found = std::find_if(rank.results.rbegin(), rank.results.rend(),
@@ -148,6 +154,7 @@ class Results {
                           const Numbers& got) const {
     const ResultKind* found = nullptr;
     for (const auto& kind : result_kinds()) {
+      if (names_neighbours(kind.name) && !names_neighbours(result.is)) continue;
       if (kind.name == result.is || !equal(got, kind.of(given(rank)), context_.plan.tolerance)) {
         continue;
       }
