@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "evidence/folders.hpp"
 #include "judge/rules/model_files.hpp"
 #include "judge/rules/passes.hpp"
 #include "judge/rules/printed.hpp"
@@ -40,6 +41,39 @@ Symptom others_save(const RunContext& context, const std::vector<size_t>& writer
   return symptom;
 }
 
+// Where two models of one epoch lie in one file: which name has no file. The files' names are the
+// step's own, so nothing is known where several are missing.
+bool one_file_is_missing(const RunContext& context, const std::vector<FileContent>& files,
+                         Symptom& symptom) {
+  size_t missing = 0;
+  for (const auto& [model, name] : context.course.models_of(context.step)) {
+    const auto path = std::filesystem::path(kOutputFolder) / name;
+    if (name.ends_with('/')) continue;  // in parts
+    if (std::ranges::find(files, path, &FileContent::file) != files.end()) continue;
+    ++missing;
+    symptom.values["model"] = model;
+    symptom.values["file"] = name;
+    symptom.values["epoch"] = epoch_of(context, model);
+  }
+  if (missing == 1) symptom.variant = "one_file";
+  return missing == 1;
+}
+
+// A model that would not be missing if it lay in the output folder.
+void add_beside(const RunContext& context, const std::vector<FileContent>& written,
+                Symptom& symptom) {
+  const auto inside = in_the_output_folder(written);
+  for (const auto* model : {"best", "final"}) {
+    const auto epoch = epoch_of(context, model);
+    const auto found = std::ranges::find_if(written, [&](const FileContent& file) {
+      return file.holds == epoch && *file.file.begin() != kOutputFolder;
+    });
+    if (holds(inside, epoch) || found == written.end()) continue;
+    symptom.evidence.push_back({"beside", {{"beside", found->file.string()}}});
+    return;
+  }
+}
+
 // The models that rank 0's files do not hold, as findings.yaml calls them.
 std::vector<Value> missing_models(const RunContext& context, const std::vector<FileContent>& files,
                                   std::string& variant) {
@@ -68,8 +102,13 @@ void judge_models(const RunContext& context, Symptoms& symptoms) {
                   .kind = everybody_saves(context) ? FindingKind::not_started
                           : follows                ? FindingKind::consequence
                                                    : FindingKind::mistake};
-  const auto missing = missing_models(context, in_the_output_folder(written), symptom.variant);
+  const auto inside = in_the_output_folder(written);
+  const auto missing = missing_models(context, inside, symptom.variant);
   if (!missing.empty()) {
+    const bool a_name = holds(inside, epoch_of(context, "best")) &&
+                        holds(inside, epoch_of(context, "final")) &&
+                        one_file_is_missing(context, inside, symptom);
+    if (!a_name) add_beside(context, written, symptom);
     symptom.values["first"] = missing.front();
     symptom.values["last"] = missing.back();
     symptoms.push_back(std::move(symptom));
