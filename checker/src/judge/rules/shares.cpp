@@ -60,12 +60,33 @@ void Shares::add_not_shared(const std::vector<EvidenceLine>& evidence) {
        .kind = begun ? FindingKind::mistake : FindingKind::not_started});
 }
 
+// Whether the rank has gone through the validation once an epoch before it makes this fetch, and
+// through a part of it once more. A loader that asks for samples that are not there gets through no
+// epoch: it is another loader that asks, with this split's data.
+bool Shares::asks_for_the_test(size_t rank, const FetchSeen& last) const {
+  if (split_ != Split::validation) return false;
+  std::map<uint64_t, size_t> times;
+  for (const auto& fetch : context_.run().ranks[rank].fetches) {
+    if (fetch.split != split_) continue;
+    if (fetch.event >= last.event) break;
+    for (const auto id : fetch.ids) ++times[id];
+  }
+  const size_t epochs = epochs_to_train(context_, context_.run().ranks[rank]);
+  return std::ranges::any_of(times, [&](const auto& seen) { return seen.second > epochs; });
+}
+
 bool Shares::out_of_range() {
   for (size_t rank = 0; rank < context_.world(); ++rank) {
     for (const auto& fetch : context_.run().ranks[rank].fetches) {
       if (fetch.split != split_) continue;
       const auto beyond = std::ranges::find_if(fetch.ids, [&](uint64_t id) { return id >= size_; });
       if (beyond == fetch.ids.end()) continue;
+      if (asks_for_the_test(rank, fetch)) {
+        add({.id = "test_on_another_split",
+             .values = {{"meant", name_of(Split::test)}, {"used", name_of(split_)}},
+             .evidence = {{"asked", {{"rank", rank}, {"sample", *beyond}}}}});
+        return true;
+      }
       add({.id = "sampler_of_another_split",
            .evidence = {{"asked", {{"rank", rank}, {"sample", *beyond}}}},
            .blame = {sampler_or_loader(context_, split_)}});

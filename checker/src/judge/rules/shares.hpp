@@ -35,6 +35,9 @@ class Shares {
   Split split_;
   Symptoms& symptoms_;
   uint64_t size_;
+
+ private:
+  bool asks_for_the_test(size_t rank, const FetchSeen& last) const;
 };
 
 }  // namespace checker::rules

@@ -123,8 +123,30 @@ class TrainingShares : public Shares {
     if (padding) {
       evidence.push_back({"pads", {{"rank", padding->rank}, {"samples", padding->dataset_size}}});
     }
-    add({.id = "training_counted_twice", .evidence = evidence, .variant = padding ? "pads" : ""});
+    Symptom symptom{.id = "training_counted_twice", .variant = padding ? "pads" : ""};
+    if (auto another = padding ? std::nullopt : another_sampler()) {
+      evidence.push_back(std::move(*another));
+      symptom.blame = {"loader.training"};
+    }
+    symptom.evidence = std::move(evidence);
+    add(std::move(symptom));
     return true;
+  }
+
+  // One that pads, beside the right one.
+  std::optional<EvidenceLine> another_sampler() const {
+    if (!right_sampler(context_, split_)) return std::nullopt;
+    const instrumentation::SamplerRecord* padding = nullptr;
+    size_t made = 0;
+    for (const auto& sampler : context_.run().ranks.front().samplers) {
+      if (sampler.dataset_size != size_ || sampler.num_replicas != context_.world()) continue;
+      ++made;
+      if (sampler.pad == 1 && sampler.drop_last == 0) padding = &sampler;
+    }
+    if (!padding || made < 2) return std::nullopt;
+    return EvidenceLine{
+        "another_sampler",
+        {{"rank", size_t{0}}, {"made", made}, {"samples", size_}, {"seed", padding->seed}}};
   }
 
   // 0 is what a sampler has that nobody told a seed; the epochs that it is set may bring it in.
