@@ -101,8 +101,10 @@ Plan make_plan(const std::filesystem::path& replay_program, const PlanRequest& r
   const auto ran = capture(command);
   if (ran.interrupted_by) throw Error("Interrupted.");
   if (!ran.success()) {
-    throw Error("The replay program could not plan the run: " +
-                join(split_lines(ran.output), " / "));
+    const auto said = join(split_lines(ran.output), " / ");
+    constexpr std::string_view kError = "error: ";
+    throw Error("No run could be planned: " +
+                said.substr(said.starts_with(kError) ? kError.size() : 0));
   }
   return plan_from(json::parse(read_file(own / "plan.json")), request.worlds);
 }
