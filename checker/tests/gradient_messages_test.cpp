@@ -222,7 +222,17 @@ TEST(GradientCrash, BehindBackwardIsToldByWhatHasLeft) {
   EXPECT_EQ(cause("(p4p)4"), no_message);
   EXPECT_EQ(cause("(p4p5)4"), nothing_missing);
   EXPECT_EQ(crash_of("(p4p)", "", true)->cause, no_message);
-  EXPECT_EQ(crash_of("(p4p)", "shapes differ")->cause, other_behind);
+  EXPECT_EQ(crash_of("(p4p)", "shapes differ")->cause, left_early);
+  EXPECT_EQ(crash_of("(p)4", "shapes differ")->cause, other_behind) << "finish() sends";
+  EXPECT_EQ(crash_of("(p4p5)", "shapes differ")->cause, other_behind) << "all have left";
+}
+
+TEST(GradientCrash, BehindBackwardMayFindAGradientGone) {
+  using enum GradientCrash::Cause;
+  const std::string words = "Expected a proper Tensor but got None (or an undefined Tensor in C++)";
+  EXPECT_EQ(crash_of("(p4p5)45", words)->cause, gradient_gone);
+  EXPECT_EQ(crash_of("(p)", words)->cause, gradient_gone);
+  EXPECT_EQ(crash_of("(p4p)4", words)->cause, left_early);
 }
 
 TEST(GradientCrash, IsComparedWithTheFirstStep) {
@@ -242,6 +252,30 @@ TEST(GradientCrash, ComesBetweenBackwardAndTheStep) {
 TEST(GradientMessages, AreNotTheBroadcastsBeforeTheTraining) {
   EXPECT_EQ(broadcasts_before_training(Rank(CollectiveKind::broadcast).that("34(p)s")), 2U);
   EXPECT_EQ(broadcasts_before_training(rank_that("34(p)s")), 0U) << "all_reduce";
+}
+
+// One rank with two parameters of four and five elements, and one of a single number.
+checker::Run run_that(const std::string& did) {
+  checker::Run run;
+  auto& rank = run.ranks.emplace_back(rank_that(did));
+  rank.parameters = {
+      {.name = "a", .elements = 4}, {.name = "b", .elements = 5}, {.name = "c", .elements = 1}};
+  return run;
+}
+
+TEST(GradientMessages, MayBeOneForEachGradient) {
+  EXPECT_TRUE(sends_each_alone(run_that("(p4p5p)45s"), 0));
+  EXPECT_FALSE(sends_each_alone(run_that("(p)45s"), 0)) << "nothing of it overlaps";
+  EXPECT_FALSE(sends_each_alone(run_that("(p9p)9s"), 0)) << "a bucket";
+  EXPECT_FALSE(sends_each_alone(run_that("(p4p)4s"), 0)) << "one is left behind";
+  EXPECT_FALSE(sends_each_alone(run_that("(p4p5p)45s"), 1)) << "no such step";
+}
+
+TEST(GradientMessages, MayLeaveGradientsBehind) {
+  EXPECT_TRUE(leaves_some_behind(run_that("(p4p)4s"), 0));
+  EXPECT_FALSE(leaves_some_behind(run_that("(p4p5)45s"), 0));
+  EXPECT_FALSE(leaves_some_behind(run_that("(p9p)9s"), 0));
+  EXPECT_FALSE(leaves_some_behind(run_that("(p)s"), 0)) << "nothing leaves at all";
 }
 
 TEST(GradientMessages, AreToldFromOnesBeforeTheTraining) {

@@ -54,11 +54,31 @@ class OneStart {
     if (made.empty() || !std::ranges::all_of(ranks_, alike)) return;
     if (comes_late(made)) return;
     const double apart = deviation(first, made);
-    if (apart <= context_.tolerance()) return;
+    if (apart <= context_.tolerance() || written_before_steps()) return;
     symptoms_.push_back({.id = "start_not_rank_0s",
                          .values = context_.values(),
                          .evidence = {{"off_by", {{"deviation", digits(apart)}}}},
                          .deviation = apart});
+  }
+
+  // In no step are the parameters what the optimizer made of the last ones: before each step they
+  // are written, and so before the first. Nothing is known of the start.
+  bool written_before_steps() {
+    const auto& steps = context_.truth.ranks[0].steps;
+    if (steps.size() < 2) return false;
+    const auto changed = [&](const StepDeviations& step) {
+      return step.update > context_.tolerance();
+    };
+    if (!std::all_of(steps.begin(), steps.end() - 1, changed)) return false;
+    Symptom symptom{.id = "parameters_changed_beside_the_optimizer",
+                    .values = context_.values(),
+                    .evidence = {{"off_by", {{"rank", size_t{0}}}}},
+                    .variant = "before_steps",
+                    .deviation = steps[0].update};
+    symptom.values["step"] = size_t{1};
+    symptom.values["deviation"] = digits(symptom.deviation);
+    symptoms_.push_back(std::move(symptom));
+    return true;
   }
 
   // They became alike between their first batch and their first step: the gradients of that step

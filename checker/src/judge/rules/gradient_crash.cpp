@@ -46,7 +46,11 @@ Cause cause_of(const RankSeen& rank, const GradientCrash& crash, bool in_backwar
     if (used_an_undefined_tensor(rank)) return Cause::gradient_not_there;
     return memory ? Cause::memory_in_backward : Cause::other_in_backward;
   }
-  if (!memory && !says(rank, "bad optional access")) return Cause::other_behind;
+  const bool some_sent = crash.sent > 0 && crash.sent < crash.all;
+  if (!some_sent && used_an_undefined_tensor(rank)) return Cause::gradient_gone;
+  if (!memory && !says(rank, "bad optional access")) {
+    return some_sent && crash.sent_behind == 0 ? Cause::left_early : Cause::other_behind;
+  }
   return crash.sent < crash.all ? Cause::no_message : Cause::nothing_missing;
 }
 
@@ -61,6 +65,7 @@ std::optional<GradientCrash> gradient_crash(const RankSeen& rank, bool died_of_m
   for (const auto& collective : rank.collectives) {
     if (collective.event < *begin) continue;
     crash.sent += collective.call.elements;
+    if (end && collective.event > *end) crash.sent_behind += collective.call.elements;
   }
   const auto steps = gradient_messages(rank);
   crash.sent_more = !steps.empty() && sent_in(steps.front()) > crash.sent;

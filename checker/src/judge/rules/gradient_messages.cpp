@@ -150,6 +150,46 @@ bool only_reduces(const Run& run, size_t step) {
   });
 }
 
+namespace {
+
+// The messages of a step, and what parameters there are for them: no message tells those of a few
+// elements from a loss.
+struct StepOfRank {
+  GradientMessages sent;
+  size_t parameters = 0;
+  uint64_t elements = 0;
+};
+
+std::optional<StepOfRank> step_of(const RankSeen& rank, size_t step) {
+  auto steps = gradient_messages(rank);
+  if (step >= steps.size()) return std::nullopt;
+  StepOfRank seen{.sent = std::move(steps[step])};
+  for (const auto& parameter : rank.parameters) {
+    if (parameter.elements <= kFew) continue;
+    ++seen.parameters;
+    seen.elements += parameter.elements;
+  }
+  return seen;
+}
+
+}  // namespace
+
+bool leaves_some_behind(const Run& run, size_t step) {
+  return std::ranges::any_of(run.ranks, [&](const RankSeen& rank) {
+    const auto seen = step_of(rank, step);
+    return seen && seen->sent.reduced() > 0 && seen->sent.reduced() < seen->elements;
+  });
+}
+
+bool sends_each_alone(const Run& run, size_t step) {
+  return std::ranges::all_of(run.ranks, [&](const RankSeen& rank) {
+    const auto seen = step_of(rank, step);
+    return seen && seen->parameters > 1 && seen->sent.messages.size() == seen->parameters &&
+           seen->sent.reduced() == seen->elements &&
+           std::ranges::all_of(seen->sent.messages, &GradientMessage::in_backward);
+  });
+}
+
 bool sends_less_than_first(const Run& run, size_t step) {
   return std::ranges::any_of(run.ranks, [&](const RankSeen& rank) {
     const auto steps = gradient_messages(rank);

@@ -40,6 +40,10 @@ bool sends_gradients(const Run& run);
 bool only_some_send_in_backward(const Run& run);
 /// Whether in this step all ranks reduce to one rank, and bring nothing from there to the others.
 bool only_reduces(const Run& run, size_t step);
+/// Whether a rank does not send all gradients in this step, those of a few elements apart.
+bool leaves_some_behind(const Run& run, size_t step);
+/// Whether all ranks send each gradient in a message of its own in this step, from backward().
+bool sends_each_alone(const Run& run, size_t step);
 /// Whether a rank sends fewer gradients in this step than in its first.
 bool sends_less_than_first(const Run& run, size_t step);
 /// Of this rank's step: what it sums up after backward(), although it has reduced the gradients

@@ -135,6 +135,9 @@ class Gradients {
     const bool to_one = local && by_hand_ && only_reduces(context_.run(), t);
     const bool later = reading == kOther && by_hand_ && t > 0;
     const bool not_sent = later && sends_less_than_first(context_.run(), t);
+    const bool alone =
+        by_hand_ && (reading == kSome || reading == kOther) && sends_each_alone(context_.run(), t);
+    const bool left_behind = by_hand_ && reading == kSome && leaves_some_behind(context_.run(), t);
     add({.id = std::string(reading),
          .values = giver ? Values{{"giver", *giver}} : Values{},
          .evidence = std::move(evidence),
@@ -144,6 +147,8 @@ class Gradients {
                     : to_one                       ? "to_one_rank"
                     : local && talks_in_training() ? "exchanged"
                     : not_sent                     ? "not_sent"
+                    : alone                        ? "alone"
+                    : left_behind                  ? "left_behind"
                     : later                        ? "later"
                                                    : "",
          .blame = by_hand_ && (silent || to_one || giver)

@@ -248,9 +248,10 @@ class Trouble {
     // A call through an object that is gone may also end where there is no code.
     const bool memory = died_of_memory(rank) || rank.result.exit.signal == SIGILL;
     const auto crash = gradient_crash(rank, memory);
-    if (!crash || crash->cause == Cause::other_behind) return;
-    if (crash->cause == Cause::other_in_backward) {
-      symptom.evidence.push_back({"in_a_hook", {}});
+    if (!crash) return;
+    if (crash->cause == Cause::other_in_backward || crash->cause == Cause::other_behind) {
+      const bool behind = crash->cause == Cause::other_behind;
+      symptom.evidence.push_back({behind ? "in_finish" : "in_a_hook", {}});
       return;
     }
     symptom.id = "dies_with_gradients";
@@ -258,9 +259,13 @@ class Trouble {
     symptom.variant = crash->cause == Cause::gradient_not_there   ? "not_there"
                       : crash->cause == Cause::memory_in_backward ? "memory"
                       : crash->cause == Cause::nothing_missing    ? "all_sent"
+                      : crash->cause == Cause::gradient_gone      ? "gone"
+                      : crash->cause == Cause::left_early         ? "left_early"
                       : counted_on                                ? "later"
                                                                   : "";
-    if (crash->cause != Cause::nothing_missing) symptom.blame = {"dies_with_gradients"};
+    const bool gone = crash->cause == Cause::gradient_gone;
+    if (crash->cause != Cause::nothing_missing)
+      symptom.blame = {gone ? "dies_with_gradients.gone" : "dies_with_gradients"};
     symptom.evidence.push_back(
         {"sent", {{"step", crash->step}, {"sent", crash->sent}, {"all", crash->all}}});
   }
