@@ -18,18 +18,27 @@ Entry entry();  // called by the table of tasks
 
 namespace {
 
-/// Input: values [batch, length]; returns logits [batch, kLabels, length].
-class Labeller : public Model {
+/// Adds a number to each moment, which tells the moments apart.
+class Positions : public torch::nn::Module {
  public:
-  /// positions: how large the numbers are that are added to the moments; 0: none are.
-  Labeller(int64_t width, int64_t length, double positions)
-      : first_(register_module("first", convolution(1, width))),
-        first_norm_(register_module("first_norm", norm(width))),
-        second_(register_module("second", convolution(width, width))),
-        second_norm_(register_module("second_norm", norm(width))),
-        output_(register_module("output", torch::nn::Conv2d(width, kLabels, 1))) {
-    if (positions == 0) return;
-    positions_ = register_buffer("positions", positions * torch::randn({length}));
+  Positions(int64_t length, double size)
+      : positions_(register_buffer("positions", size * torch::randn({length}))) {}
+
+  torch::Tensor forward(const torch::Tensor& moments) { return moments + positions_; }
+
+ private:
+  torch::Tensor positions_;  // drawn with the weights, and never trained
+};
+
+/// A convolution over the moments, normalised. In and out: [batch, channels, 1, length].
+class Layer : public torch::nn::Module {
+ public:
+  Layer(int64_t in, int64_t out)
+      : convolution_(register_module("convolution", convolution(in, out))),
+        norm_(register_module("norm", norm(out))) {}
+
+  torch::Tensor forward(const torch::Tensor& input) {
+    return torch::relu(norm_(convolution_(input)));
   }
 
  private:
@@ -47,19 +56,33 @@ class Labeller : public Model {
     return norm;
   }
 
-  torch::Tensor compute(const Input& input) override {
-    const auto moments = positions_.defined() ? input[0] + positions_ : input[0];
-    const auto values = moments.unsqueeze(1).unsqueeze(1);  // [batch, 1, 1, length]
-    const auto first = torch::relu(first_norm_(first_(values)));
-    return output_(torch::relu(second_norm_(second_(first)))).squeeze(2);
+  torch::nn::Conv2d convolution_;
+  distributed_utils::SyncBatchNorm2d norm_;
+};
+
+/// Input: values [batch, length]; returns logits [batch, kLabels, length]. Its parts have parts, as
+/// those of large models do.
+class Labeller : public Model {
+ public:
+  /// positions: how large the numbers are that are added to the moments; 0: none are.
+  Labeller(int64_t width, int64_t length, double positions)
+      : first_(register_module("first", std::make_shared<Layer>(1, width))),
+        second_(register_module("second", std::make_shared<Layer>(width, width))),
+        output_(register_module("output", torch::nn::Conv2d(width, kLabels, 1))) {
+    if (positions == 0) return;
+    positions_ = register_module("moments", std::make_shared<Positions>(length, positions));
   }
 
-  torch::nn::Conv2d first_;
-  distributed_utils::SyncBatchNorm2d first_norm_;
-  torch::nn::Conv2d second_;
-  distributed_utils::SyncBatchNorm2d second_norm_;
+ private:
+  torch::Tensor compute(const Input& input) override {
+    const auto moments = positions_ ? positions_->forward(input[0]) : input[0];
+    const auto values = moments.unsqueeze(1).unsqueeze(1);  // [batch, 1, 1, length]
+    return output_(second_->forward(first_->forward(values))).squeeze(2);
+  }
+
+  std::shared_ptr<Layer> first_, second_;
   torch::nn::Conv2d output_;
-  torch::Tensor positions_;  // drawn with the weights, and never trained
+  std::shared_ptr<Positions> positions_;
 };
 
 class LabelsOfSignals : public Task {

@@ -193,9 +193,9 @@ std::optional<Mismatch> find_parting(const Run& run) {
          const CollectiveSeen& b) { return evaluates(rank_a, a) != evaluates(rank_b, b); });
 }
 
-const CollectiveSeen* not_awaited(const RankSeen& rank) {
-  const auto found = std::ranges::find_if(rank.collectives, [](const CollectiveSeen& collective) {
-    return !collective.waited_from && !collective.may_wait_unseen;
+const CollectiveSeen* not_awaited(const RankSeen& rank, size_t before) {
+  const auto found = std::ranges::find_if(rank.collectives, [&](const CollectiveSeen& collective) {
+    return collective.event < before && !collective.waited_from && !collective.may_wait_unseen;
   });
   return found == rank.collectives.end() ? nullptr : &*found;
 }

@@ -40,8 +40,9 @@ std::vector<EvidenceLine> seen_of(const RunContext& context, const Mismatch& mis
 /// "size", "reduce op", ...: in what two collectives differ.
 std::string difference(const CollectiveSeen& a, const CollectiveSeen& b);
 
-/// What the program started and never waited for, as far as can be known; null: nothing.
-const CollectiveSeen* not_awaited(const RankSeen& rank);
+/// What the program started before this place in the log and never waited for, as far as can be
+/// known; null: nothing.
+const CollectiveSeen* not_awaited(const RankSeen& rank, size_t before = SIZE_MAX);
 
 /// The collective that a rank was in when it was last seen; null if in none.
 const CollectiveSeen* waiting_in(const RankSeen& rank);

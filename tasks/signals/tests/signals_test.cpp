@@ -116,7 +116,7 @@ TEST_F(SignalsTask, MayHavePositionsThatAreDrawnWithTheWeights) {
   const auto positions_of = [&](const std::string& size, uint64_t seed) {
     torch::manual_seed(seed);
     const auto buffers = task(yaml + "positions: " + size + "\n")->make_model()->named_buffers();
-    const auto* found = buffers.find("positions");
+    const auto* found = buffers.find("moments.positions");
     return found ? *found : torch::Tensor();
   };
   EXPECT_FALSE(positions_of("0", 1).defined());
@@ -131,7 +131,7 @@ TEST_F(SignalsTask, MayHavePositionsThatAreDrawnWithTheWeights) {
   const auto model = signals->make_model();
   const auto batch = signals->dataset("train").get_batch({0, 1});
   const auto before = model->forward(batch.input);
-  model->named_buffers()["positions"].zero_();
+  model->named_buffers()["moments.positions"].zero_();
   EXPECT_FALSE(torch::allclose(before, model->forward(batch.input)));
 }
 

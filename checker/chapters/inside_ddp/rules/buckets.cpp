@@ -40,6 +40,26 @@ std::optional<size_t> hardly_filled(const std::vector<GradientMessage>& messages
   return std::nullopt;
 }
 
+// A message of neighbours that was over the limit before its last parameter came. Nothing where
+// the messages, in their order, do not hold the parameters in this order.
+template <class Parameter>
+std::optional<size_t> overfull(const std::vector<GradientMessage>& messages, Parameter parameter,
+                               Parameter end, uint64_t limit) {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto& call = messages[i].seen->call;
+    if (call.elements == 0) continue;
+    const uint64_t most = limit / element_bytes(*messages[i].seen);
+    uint64_t held = 0;
+    while (held < call.elements && parameter != end) {
+      if (held > most && !found) found = i;
+      held += (parameter++)->elements;
+    }
+    if (held != call.elements) return std::nullopt;
+  }
+  return found;
+}
+
 }  // namespace
 
 void buckets(const RunContext& context, Symptoms& symptoms) {
@@ -62,6 +82,9 @@ void buckets(const RunContext& context, Symptoms& symptoms) {
   const auto most = most_bytes(rank, element_bytes(*largest.seen));
   symptom.values["most"] = most;
   const auto limit = bucket_bytes(elements_of_model(rank) * element_bytes(*largest.seen));
+  const auto& all = rank.parameters;
+  const auto from_the_end = overfull(messages, all.rbegin(), all.rend(), limit);
+  const auto full = from_the_end ? from_the_end : overfull(messages, all.begin(), all.end(), limit);
   if (messages.size() >= rank.parameters.size()) {
     symptom.id = "no_buckets";
     symptom.kind = FindingKind::not_started;
@@ -69,6 +92,12 @@ void buckets(const RunContext& context, Symptoms& symptoms) {
     symptom.id = "one_bucket";
   } else if (largest.seen->call.bytes > most) {
     symptom.id = "bucket_too_large";
+  } else if (full) {
+    symptom.id = "bucket_too_large";
+    symptom.variant = "overfull";
+    symptom.evidence = {
+        {"overfull",
+         {{"message", *full + 1}, {"bytes", messages[*full].seen->call.bytes}, {"limit", limit}}}};
   } else if (const auto second = hardly_filled(messages, limit)) {
     symptom.id = "buckets_not_filled";
     symptom.evidence = {{"neighbours",

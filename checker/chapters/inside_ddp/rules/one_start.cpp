@@ -1,5 +1,6 @@
 // Before the first step all ranks hold rank 0's parameters and buffers, as its make_model returned
-// them. Whether they hold the same parameters at all is said by the rule on gradients.
+// them, and not by luck. Whether they hold the same parameters at all is said by the rule on
+// gradients.
 #include <algorithm>
 
 #include "judge/rules/deviation.hpp"
@@ -42,6 +43,7 @@ class OneStart {
     }
     look_at_parameters();
     look_at_buffers();
+    if (symptoms_.empty()) look_at_waits();
   }
 
  private:
@@ -133,6 +135,20 @@ class OneStart {
       symptom.evidence.push_back({"apart", {{"name", buffer.name}, {"ranks", ranks_value(ranks)}}});
     }
     if (!symptom.evidence.empty()) symptoms_.push_back(std::move(symptom));
+  }
+
+  // What nobody waits for may arrive in time all the same.
+  void look_at_waits() {
+    for (const auto& rank : ranks_) {
+      if (rank.phases.empty()) continue;
+      const auto* call = not_awaited(rank, rank.phases.front().event);
+      if (!call || !is_followed(rank, *call)) continue;
+      symptoms_.push_back(
+          {.id = "start_not_waited_for",
+           .values = context_.values(),
+           .evidence = {seen_call(context_, "not_awaited", rank.place.rank, *call)}});
+      return;
+    }
   }
 
   const RunContext& context_;

@@ -28,12 +28,6 @@ constexpr std::array<std::string_view, 12> kLuck{"no_gradients",
                                                  "parameters_drift_apart",
                                                  "parameters_changed_beside_the_optimizer"};
 
-// A group that the program made alone is not followed: nobody sees its waits.
-bool is_followed(const RankSeen& rank, const CollectiveSeen& message) {
-  return message.call.group < rank.groups.size() &&
-         !rank.groups[message.call.group].members.empty();
-}
-
 // Of one rank, all steps together.
 struct Seen {
   size_t steps = 0;       ///< in which there are messages

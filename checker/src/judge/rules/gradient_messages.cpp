@@ -66,6 +66,11 @@ uint64_t elements_of_model(const RankSeen& rank) {
   return elements;
 }
 
+bool is_followed(const RankSeen& rank, const CollectiveSeen& message) {
+  return message.call.group < rank.groups.size() &&
+         !rank.groups[message.call.group].members.empty();
+}
+
 bool GradientMessage::reduces() const { return is_reduction(*seen); }
 
 uint64_t GradientMessages::reduced() const {

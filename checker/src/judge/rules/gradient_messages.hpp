@@ -38,6 +38,8 @@ bool sends_gradients(const Run& run);
 /// Whether a rank sends while backward() runs, and another steps after the same backward() without
 /// having sent anything since it began.
 bool only_some_send_in_backward(const Run& run);
+/// Whether anybody sees the waits for this: not in a group that the program made alone.
+bool is_followed(const RankSeen& rank, const CollectiveSeen& message);
 /// Whether in this step all ranks reduce to one rank, and bring nothing from there to the others.
 bool only_reduces(const Run& run, size_t step);
 /// Whether a rank does not send all gradients in this step, those of a few elements apart.
