@@ -49,10 +49,9 @@ std::optional<size_t> overfull(const std::vector<GradientMessage>& messages, Par
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto& call = messages[i].seen->call;
     if (call.elements == 0) continue;
-    const uint64_t most = limit / element_bytes(*messages[i].seen);
     uint64_t held = 0;
     while (held < call.elements && parameter != end) {
-      if (held > most && !found) found = i;
+      if (held * element_bytes(*messages[i].seen) > limit && !found) found = i;
       held += (parameter++)->elements;
     }
     if (held != call.elements) return std::nullopt;

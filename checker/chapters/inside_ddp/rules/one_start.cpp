@@ -3,6 +3,7 @@
 // gradients.
 #include <algorithm>
 
+#include "judge/collectives.hpp"
 #include "judge/rules/deviation.hpp"
 #include "judge/rules/gradient_messages.hpp"
 #include "judge/rules/rules.hpp"

@@ -133,7 +133,7 @@ class Trouble {
   std::vector<std::string> blame() const {
     std::vector<std::string> entries;
     if (context_.expects("HOOKS") && only_some_send_in_backward(run_)) {
-      entries.push_back("phase.backward_of_some_ranks");
+      entries.emplace_back("phase.backward_of_some_ranks");
     }
     if (const auto evaluation = first_evaluation_not_shared(run_)) entries.push_back(*evaluation);
     if (const auto call = first_call_left_out(run_)) entries.push_back(*call);
