@@ -14,7 +14,7 @@ using testing::course;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// After two epochs of which the second is the better one, rank 0 has left these files.
+// Rank 0 has left these files after two epochs. The second one is the better one.
 Finding missing_with(const std::vector<FileContent>& files) {
   RecordedRun recorded;
   recorded.run.world = 1;

@@ -1,5 +1,7 @@
 #pragma once
 /// A student's project in a folder of its own, and a judge who says what a test wants.
+#include <gtest/gtest.h>
+
 #include <functional>
 
 #include "course/course.hpp"
@@ -40,5 +42,18 @@ Report report(const Course& course, const std::string& step, std::vector<Verdict
 
 /// What an action prints on standard output.
 std::string printed(const std::function<void()>& action);
+
+/// Tests of a student's verbs.
+class StudentTest : public ::testing::Test {
+ protected:
+  /// What the verb prints; its exit status is then in status_.
+  template <typename Verb>
+  std::string say(Verb verb, const std::vector<std::string>& arguments) {
+    return printed([&] { status_ = verb(student_.project, arguments); });
+  }
+
+  Student student_;
+  int status_ = -1;
+};
 
 }  // namespace checker::testing

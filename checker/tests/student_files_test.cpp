@@ -15,16 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class StudentFiles : public ::testing::Test {
- protected:
-  template <typename Verb>
-  std::string say(Verb verb, const Arguments& arguments) {
-    return testing::printed([&] { status_ = verb(student_.project, arguments); });
-  }
-
-  testing::Student student_;
-  int status_ = -1;
-};
+class StudentFiles : public testing::StudentTest {};
 
 TEST_F(StudentFiles, HintAndWhatIsBehindIt) {
   const auto forget = [&] { fs::remove(student_.path("steps/.progress")); };

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class StudentVerbs : public ::testing::Test {
+class StudentVerbs : public testing::StudentTest {
  protected:
   // Runs check; the judge says what `verdicts_` holds, all else is done.
   std::string check(const Arguments& arguments) {
@@ -34,18 +34,11 @@ class StudentVerbs : public ::testing::Test {
     });
   }
 
-  template <typename Verb>
-  std::string say(Verb verb, const Arguments& arguments) {
-    return testing::printed([&] { status_ = verb(student_.project, arguments); });
-  }
-
-  testing::Student student_;
   std::vector<Verdict> verdicts_;
   bool compile_error_ = false;
   std::function<void()> while_judging_;
   std::vector<std::string> asked_;
   CheckOptions options_;
-  int status_ = -1;
 };
 
 TEST_F(StudentVerbs, CheckJudgesOneStepAndSaysWhatIsNext) {

@@ -142,7 +142,7 @@ class OneStart {
   void look_at_waits() {
     for (const auto& rank : ranks_) {
       if (rank.phases.empty()) continue;
-      const auto* call = not_awaited(rank, rank.phases.front().event);
+      const auto* call = not_awaited(rank, first_batch(rank));
       if (!call || !is_followed(rank, *call)) continue;
       symptoms_.push_back(
           {.id = "start_not_waited_for",

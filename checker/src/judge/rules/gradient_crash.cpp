@@ -25,12 +25,6 @@ std::optional<size_t> last_place(const RankSeen& rank, Kind kind) {
   return std::nullopt;
 }
 
-uint64_t sent_in(const GradientMessages& step) {
-  uint64_t elements = 0;
-  for (const auto& message : step.messages) elements += message.seen->call.elements;
-  return elements;
-}
-
 bool says(const RankSeen& rank, std::string_view words) {
   return last_words(rank).find(words) != std::string::npos;
 }
@@ -68,7 +62,7 @@ std::optional<GradientCrash> gradient_crash(const RankSeen& rank, bool died_of_m
     if (end && collective.event > *end) crash.sent_behind += collective.call.elements;
   }
   const auto steps = gradient_messages(rank);
-  crash.sent_more = !steps.empty() && sent_in(steps.front()) > crash.sent;
+  crash.sent_more = !steps.empty() && steps.front().sent() > crash.sent;
   crash.cause = cause_of(rank, crash, !end || *end < *begin, died_of_memory);
   return crash;
 }

@@ -60,6 +60,10 @@ std::set<uint64_t> computing_threads(const RankSeen& rank) {
 
 }  // namespace
 
+size_t first_batch(const RankSeen& rank) {
+  return rank.phases.empty() ? SIZE_MAX : rank.phases.front().event;
+}
+
 uint64_t elements_of_model(const RankSeen& rank) {
   uint64_t elements = 0;
   for (const auto& parameter : rank.parameters) elements += parameter.elements;
@@ -72,6 +76,12 @@ bool is_followed(const RankSeen& rank, const CollectiveSeen& message) {
 }
 
 bool GradientMessage::reduces() const { return is_reduction(*seen); }
+
+uint64_t GradientMessages::sent() const {
+  uint64_t elements = 0;
+  for (const auto& message : messages) elements += message.seen->call.elements;
+  return elements;
+}
 
 uint64_t GradientMessages::reduced() const {
   uint64_t elements = 0;
@@ -198,12 +208,7 @@ bool sends_each_alone(const Run& run, size_t step) {
 bool sends_less_than_first(const Run& run, size_t step) {
   return std::ranges::any_of(run.ranks, [&](const RankSeen& rank) {
     const auto steps = gradient_messages(rank);
-    const auto sent = [&](size_t in) {
-      uint64_t elements = 0;
-      for (const auto& message : steps[in].messages) elements += message.seen->call.elements;
-      return elements;
-    };
-    return step < steps.size() && sent(step) < sent(0);
+    return step < steps.size() && steps[step].sent() < steps.front().sent();
   });
 }
 
@@ -238,7 +243,7 @@ std::optional<size_t> giver_of_gradients(const Run& run, const ExpectedWorld& tr
 
 bool sends_before_training(const Run& run) {
   return std::ranges::any_of(run.ranks, [](const RankSeen& rank) {
-    const size_t end = rank.phases.empty() ? SIZE_MAX : rank.phases.front().event;
+    const size_t end = first_batch(rank);
     return std::ranges::any_of(rank.collectives, [&](const CollectiveSeen& collective) {
       return collective.event < end && collective.call.elements > kFew;
     });
@@ -246,7 +251,7 @@ bool sends_before_training(const Run& run) {
 }
 
 size_t broadcasts_before_training(const RankSeen& rank) {
-  const size_t end = rank.phases.empty() ? SIZE_MAX : rank.phases.front().event;
+  const size_t end = first_batch(rank);
   return static_cast<size_t>(
       std::ranges::count_if(rank.collectives, [&](const CollectiveSeen& collective) {
         return collective.event < end &&

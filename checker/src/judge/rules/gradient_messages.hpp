@@ -24,6 +24,8 @@ struct GradientMessages {
   std::vector<GradientMessage> messages;
   uint64_t last_product = 0;  ///< products that had begun when the last message was waited for
 
+  /// Elements that leave, all messages together.
+  uint64_t sent() const;
   /// Elements that are reduced, all messages together.
   uint64_t reduced() const;
   /// Whether the program went on computing between the call and its wait, as far as one can see.
@@ -55,6 +57,8 @@ const CollectiveSeen* summed_once_more(const RankSeen& rank, size_t step);
 /// is none. tolerance: relative.
 std::optional<size_t> giver_of_gradients(const Run& run, const ExpectedWorld& truth, size_t step,
                                          double tolerance);
+/// The place in the log of the rank's first batch; SIZE_MAX: there is none.
+size_t first_batch(const RankSeen& rank);
 /// Of all the rank's parameters.
 uint64_t elements_of_model(const RankSeen& rank);
 /// Whether any rank sends more than a number before its first batch, weights for example.

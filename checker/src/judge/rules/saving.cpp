@@ -61,8 +61,7 @@ bool one_file_is_missing(const RunContext& context, const std::vector<FileConten
 
 // A model that would not be missing if it lay in the output folder.
 void add_beside(const RunContext& context, const std::vector<FileContent>& written,
-                Symptom& symptom) {
-  const auto inside = in_the_output_folder(written);
+                const std::vector<FileContent>& inside, Symptom& symptom) {
   for (const auto* model : {"best", "final"}) {
     const auto epoch = epoch_of(context, model);
     const auto found = std::ranges::find_if(written, [&](const FileContent& file) {
@@ -108,7 +107,7 @@ void judge_models(const RunContext& context, Symptoms& symptoms) {
     const bool a_name = holds(inside, epoch_of(context, "best")) &&
                         holds(inside, epoch_of(context, "final")) &&
                         one_file_is_missing(context, inside, symptom);
-    if (!a_name) add_beside(context, written, symptom);
+    if (!a_name) add_beside(context, written, inside, symptom);
     symptom.values["first"] = missing.front();
     symptom.values["last"] = missing.back();
     symptoms.push_back(std::move(symptom));
